@@ -98,7 +98,7 @@ def acme(environment: Path, tmp_path_factory: pytest.TempPathFactory) -> Acme:
     root = tmp_path_factory.mktemp("somewhere") / "acme"
     shutil.copytree(PROJECT / "examples" / "acme", root)
     acme = Acme(root, environment)
-    assert acme.run("python", "land.py", "data/landing").returncode == 0
+    assert acme.run("python", "land.py", "data").returncode == 0
     acme.command("check")
     select = ",".join(f'key:"{table}"' for table in TABLES)
     ranged = ("--select", select, "--partition-range", "2024-01-01...2024-01-10")
@@ -140,6 +140,28 @@ def test_a_month_of_trips_becomes_days_and_weeks(acme: Acme) -> None:
     assert len(trips_of_day) == 31 * 3
     assert trips_of_day["2024-01-31", 0] == 7 * 24 // 3
     assert acme.command("plan", *days, "--select", "staging/trips", "--only", "stale")
+
+
+def test_a_table_that_exists_is_taken_over(acme: Acme) -> None:
+    sales = acme.root / "data" / "nightly" / "sales"
+    before = DeltaTable(str(sales)).file_uris()
+    day = ("--select", "gold/sales", "--from", "2024-01-20", "--to", "2024-01-20")
+    # The source has three of eight rows: it is no repair, before it is adopted and after.
+    for adopted in ("", "20 partitions (2024-01-01 … 2024-01-20) are accepted as another writer"):
+        if adopted:
+            assert adopted in acme.command("adopt", "gold/sales")
+        repaired = acme.run("backfill-assets", "run", *day, "--yes")
+        assert repaired.returncode != 0
+        assert "shrink" in repaired.stdout + repaired.stderr
+        assert sorted(DeltaTable(str(sales)).file_uris()) == sorted(before)
+    assert not acme.command("status", *day, "--missing").strip()
+    acme.command(
+        "run", "--select", "gold/sales", "--from", "2024-01-21", "--to", "2024-01-21", "-y"
+    )
+    assert DeltaTable(str(sales)).to_pyarrow_table().num_rows == 21 * 8
+    (newest, adoption, *_) = json.loads(acme.command("history", "gold/sales", "--json"))
+    assert newest["run_id"] != adoption["run_id"]
+    acme.command("proof", "certificate", adoption["run_id"], "--verify")
 
 
 def test_commands_plan_prove_and_undo_it(acme: Acme) -> None:

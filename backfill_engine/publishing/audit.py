@@ -285,6 +285,11 @@ def find_profiles(log: TableLog) -> tuple[dict[str, PartitionProfile], bool]:
         for key, publish in published.items()
         if key in publish.record.profiles
     }
+    if log.foreign_changes:
+        # Nobody audited what another program wrote; yet a run may not lose it without a word.
+        rows = log.count_rows()
+        unknown = (log.foreign_changes.keys() & rows.keys()) - profiles.keys()
+        profiles |= {key: PartitionProfile(rows[key]) for key in unknown}
     if not log.known_since:
         return profiles, False
     counted = log.count_rows()

@@ -407,4 +407,5 @@ class _Attempt:
             partitions,
             record,
             transaction=transaction,
+            writes=find_write_mode(options).writes,
         )

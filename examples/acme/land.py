@@ -1,6 +1,7 @@
-"""Lands ten days of readings and a month of trips: `python land.py data/landing`.
+"""Lands ten days of readings, a month of trips and two days of sales: `python land.py data`.
 
-On one of the days a meter ran backwards; four of the trips are of another year.
+On one of the days a meter ran backwards; four of the trips are of another year; the sales of twenty
+days are in a table that another program wrote.
 """
 
 import datetime as dt
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake import write_deltalake
 
 
 def land_trips(root: Path) -> None:
@@ -25,6 +27,19 @@ def land_trips(root: Path) -> None:
     path = root / "trips" / "yellow_tripdata_2024-01.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.table(trips), path)
+
+
+def land_sales(root: Path) -> None:
+    """Writes twenty days by another program, and lands two: half of the last, and the next."""
+    days = [dt.date(2024, 1, number) for number in range(1, 21) for _ in range(8)]
+    shops = [f"shop {number % 8}" for number in range(len(days))]
+    sales = pa.table({"day": days, "shop": shops, "amount": [10.0] * len(days)})
+    write_deltalake(root / "nightly" / "sales", sales, partition_by=["day"])
+    folder = root / "landing" / "sales"
+    folder.mkdir(parents=True)
+    for day, count in (("2024-01-20", 3), ("2024-01-21", 8)):
+        lines = ["shop,amount", *(f"shop {number},12.5" for number in range(count))]
+        (folder / f"{day}.csv").write_text("\n".join(lines))
 
 
 def land_readings(root: Path) -> None:
@@ -45,5 +60,7 @@ def land_readings(root: Path) -> None:
 
 
 if __name__ == "__main__":
-    land_readings(Path(sys.argv[1]))
-    land_trips(Path(sys.argv[1]))
+    data = Path(sys.argv[1])
+    land_readings(data / "landing")
+    land_trips(data / "landing")
+    land_sales(data)
