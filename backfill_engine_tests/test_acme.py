@@ -155,9 +155,8 @@ def test_a_table_that_exists_is_taken_over(acme: Acme) -> None:
         assert "shrink" in repaired.stdout + repaired.stderr
         assert sorted(DeltaTable(str(sales)).file_uris()) == sorted(before)
     assert not acme.command("status", *day, "--missing").strip()
-    acme.command(
-        "run", "--select", "gold/sales", "--from", "2024-01-21", "--to", "2024-01-21", "-y"
-    )
+    next_day = ("--from", "2024-01-21", "--to", "2024-01-21")
+    acme.command("run", "--select", "gold/sales", *next_day, "--yes")
     assert DeltaTable(str(sales)).to_pyarrow_table().num_rows == 21 * 8
     (newest, adoption, *_) = json.loads(acme.command("history", "gold/sales", "--json"))
     assert newest["run_id"] != adoption["run_id"]
