@@ -213,7 +213,7 @@ class SelectedTable(Model, Resolvable):
             self.key,
             partition_by=self.partition_by,
             inputs={name: tables[key] for name, key in self.inputs.items()},
-            sql=self.sql if self.file is None else folder / self.file,
+            sql=self.sql or folder / str(self.file),
         )
 
 

@@ -106,4 +106,4 @@ class _Select:
 
     def __call__(self, **frames: DataFrame) -> DataFrame:
         spark = next(iter(frames.values())).sparkSession
-        return spark.sql(self.text, **frames)
+        return spark.sql(self.text, None, **frames)

@@ -26,8 +26,9 @@ from backfill_engine.audit_columns import (
     REJECT_REASON,
     REJECTED_FILE,
     REJECTED_LINE,
+    is_reserved,
 )
-from backfill_engine.errors import DeclarationError
+from backfill_engine.errors import DeclarationError, LandingError
 from backfill_engine.grains.dates import DAYS
 from backfill_engine.grains.grain import Grain
 from backfill_engine.orchestration.instance.partition_definitions import map_offsets
@@ -98,7 +99,8 @@ def table(
         partition_by: the column whose values decide the partition.
         inputs: what each parameter of the function is read from. Of files it gets the declared
             fields, typed, without the records that are rejected, and beside them the partition's
-            column and `source_file`; fields that aren't declared aren't read.
+            column and `source_file`; fields that aren't declared aren't read. Of Parquet without
+            declared fields it gets all columns as they are.
         columns: those to declare: of a natural key, or that rules are about.
         grain: which values of the column make one partition.
         rules: what a partition must meet. A table that reads files has `Reconciled`, too: records
@@ -217,10 +219,20 @@ class _Computation:
         by, grain, fields = self.table.partition_by, self.table.grain, source.record_fields
         columns = required(by, grain.column_types[0]), *fields, Column(LANDED_FILE, "STRING")
         landed = Table(self.table.layer, self.table.name, by, columns, grain=grain)
-        rows = build_landed_rows(window.read_landing(), landed, fields)
+        rows = window.read_landed_rows()
+        if rows is None and not fields:
+            raise LandingError(
+                f"{self.table.key}: none of its files is there that would tell its columns: land "
+                "one again, or declare `fields`; nothing was written"
+            )
+        if rows is None:
+            rows = build_landed_rows(window.read_landing(), landed, fields)
+            names = list(landed.column_names)
+        else:
+            names = [name for name in rows.columns if not is_reserved(name)]
         is_rejected = F.col(REJECT_REASON).isNotNull()
         rejects = rows.where(is_rejected).select(by, LANDED_FILE, REJECT_REASON, REJECTED_LINE)
-        return rows.where(~is_rejected).select(*landed.column_names), rejects
+        return rows.where(~is_rejected).select(*names), rejects
 
     def _read_table(self, window: InputWindow, read: Input) -> DataFrame:
         by = self.table.partition_by

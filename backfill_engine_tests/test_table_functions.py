@@ -1,8 +1,9 @@
 """Tables declared by functions of frames: what is derived, inferred, counted, and refused."""
 
 import datetime as dt
-from collections.abc import Callable
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,16 +82,18 @@ class Lake:
         lakehouse = Settings(landing=f"{self.root}/landing", warehouse=f"{self.root}/warehouse")
         return build_defs(list(assets), lakehouse=lakehouse, calendar=JANUARY)
 
-    def run(self, *assets: TableAsset, first: str, last: str) -> dict[str, list[str]]:
-        """Publishes a range of all tables; returns the days that each has of it, by key."""
-        job = self.define(*assets).resolve_implicit_global_asset_job_def()
+    def run(
+        self, *assets: TableAsset, first: str, last: str, beside: Sequence[TableAsset] = ()
+    ) -> dict[str, list[str]]:
+        """Publishes a range of tables; returns the days that each has of it, by key."""
+        job = self.define(*assets, *beside).resolve_implicit_global_asset_job_def()
+        keys = {asset.table.key: AssetKey(asset.table.key.split("/")) for asset in assets}
         job.execute_in_process(
             instance=self.instance,
-            asset_selection=[AssetKey(asset.table.key.split("/")) for asset in assets],
+            asset_selection=[*keys.values()],
             tags={RANGE_START_TAG: first, RANGE_END_TAG: last},
             raise_on_error=False,
         )
-        keys = {asset.table.key: AssetKey(asset.table.key.split("/")) for asset in assets}
         return {
             key: sorted(self.instance.get_materialized_partitions(asset_key))
             for key, asset_key in keys.items()
@@ -114,17 +117,17 @@ def at(day: int) -> dt.datetime:
 @pytest.mark.spark
 def test_a_monthly_file_becomes_days_and_windows_of_days(spark: SparkSession, lake: Lake) -> None:
     lake.land(
-        at=[at(1), at(1), at(2), at(8), dt.datetime(2002, 5, 5), None],  # noqa: DTZ001
-        zone=[1, 2, 1, 1, 9, 9],
-        fare=[1.0, 2.0, None, 8.0, 9.0, 9.0],
-        more=["a"] * 6,
+        at=[at(1), at(1), at(2), at(8), dt.datetime(2002, 5, 5), None, at(2)],  # noqa: DTZ001
+        zone=[1, 2, 1, 1, 9, 9, 1.5],
+        fare=[1.0, 2.0, None, 8.0, 9.0, 9.0, 1.0],
+        more=["a"] * 7,
     )
     days = [f"2024-01-{day:02}" for day in range(1, 9)]
     found = lake.run(staging_trips, first=days[0], last=days[-1])
     # The file has no trip of the third to the seventh, and two trips of no day of its month, which
     # are rejected on its first.
     assert found["staging/trips"] == [days[0], days[1], days[7]]
-    found = lake.run(weeks, zones, first=days[0], last=days[1])
+    found = lake.run(weeks, zones, first=days[0], last=days[1], beside=[staging_trips])
     assert found == {"features/weeks": days[:2], "features/zones": days[:2]}
     january = dt.date(2024, 1, 1), dt.date(2024, 1, 2), dt.date(2024, 1, 8)
     assert lake.read("staging/trips") == [
@@ -133,9 +136,14 @@ def test_a_monthly_file_becomes_days_and_windows_of_days(spark: SparkSession, la
         {"day": january[1], "zone": 1, "fare": None},
         {"day": january[2], "zone": 1, "fare": 8.0},
     ]
-    (rejected, also_rejected) = lake.read("quarantine/staging_trips")
-    assert {rejected["day"], also_rejected["day"]} == {january[0]}
-    assert {rejected["source_file"]} == {"trips/2024-01.parquet"}
+    rejects = lake.read("quarantine/staging_trips")
+    assert [(reject["day"], reject["reason"]) for reject in rejects] == [
+        (january[0], "says no partition that its file holds"),
+        (january[0], "says no partition that its file holds"),
+        (january[1], "`zone` is not INT: 1.5"),
+    ]
+    assert {reject["source_file"] for reject in rejects} == {"trips/2024-01.parquet"}
+    assert json.loads(rejects[2]["line"])["zone"] == 1.5
     assert lake.read("features/weeks") == [
         {"until": january[0], "trips": 2, "fares": 3.0},
         {"until": january[1], "trips": 3, "fares": 3.0},
@@ -148,13 +156,13 @@ def test_inferred_columns_stay_as_they_are_stored(spark: SparkSession, lake: Lak
     lake.land(at=[at(1), at(2), at(3)], zone=[1, 2, 3], fare=[1.0, 2.0, 3.0])
 
     def declare(**computed: Any) -> TableAsset:
-        @table("staging/trips", partition_by="day", inputs={"trips": FILES})
+        @table("staging/trips", partition_by="day", inputs={"trips": replace(FILES, fields=())})
         def trips(trips: DataFrame) -> DataFrame:
             return trips.selectExpr("day", *(f"{sql} AS {name}" for name, sql in computed.items()))
 
         return trips
 
-    first = declare(fare="fare", zone="zone")
+    first = declare(fare="fare", zone="zone")  # of files whose columns aren't declared either
     assert lake.run(first, first="2024-01-01", last="2024-01-01")["staging/trips"] == ["2024-01-01"]
     more = declare(zone="zone", twice="fare * 2", fare="fare")
     assert len(lake.run(more, first="2024-01-02", last="2024-01-02")["staging/trips"]) == 2

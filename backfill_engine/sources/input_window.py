@@ -152,6 +152,17 @@ class InputWindow:
         """
         return self._require_listing().read(self.spark, kind)
 
+    def read_landed_rows(self) -> DataFrame | None:
+        """Reads the landed records as typed columns, where their format has types; else None.
+
+        Returns:
+            As `Listing.read_rows`.
+
+        Raises:
+            LandingError: if a file can't be read.
+        """
+        return self._require_listing().read_rows(self.spark)
+
     def _require_listing(self) -> Listing:
         """Returns the listing; refuses faults, as who publishes leaves these partitions out."""
         if self.listing is None:

@@ -21,10 +21,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from backfill_engine.audit_columns import (
+    ELSEWHERE,
     ENGINE_PREFIX,
     LANDED_ELSEWHERE,
     LANDED_FILE,
     LANDED_LINE,
+    REJECT_REASON,
+    REJECTED_LINE,
 )
 from backfill_engine.errors import DeclarationError
 from backfill_engine.grains.grain import Grain, SliceBound
@@ -198,6 +201,18 @@ class PatternFiles(Source, ABC):
             `value` STRING, the record as JSON, or as it came if it is none; `WHERE`, what its field
             `where` holds; `source_file` STRING.
         """
+
+    def read_typed(
+        self, spark: SparkSession, files: Sequence[LandingFile], root: str, source_file: SparkColumn
+    ) -> DataFrame | None:
+        """Reads the records of files as columns, where their format has types; else None.
+
+        Returns:
+            The declared fields, of their types, or all columns where none is declared; `WHERE` and
+            `source_file` as `read_records`; `_reject_reason` STRING, of a value that is none of its
+            type, and `_rejected_line` STRING, each record as JSON.
+        """
+        return None
 
     @property
     def levels(self) -> int:
@@ -400,22 +415,45 @@ class PatternListing(LineListing):
                 f"{LANDED_LINE} string, `{by}` {type_}, {LANDED_FILE} string, "
                 f"{LANDED_ELSEWHERE} boolean",
             )
-        source_file = build_source_file(self.dataset, self.source.levels - 1)
+        rows = self.source.read_records(spark, *self._how_to_read)
+        lines = self._place(rows).select(LANDED_LINE, by, LANDED_FILE, LANDED_ELSEWHERE)
+        return add_folder(lines, self.table)
+
+    def read_rows(self, spark: SparkSession) -> DataFrame | None:
+        """Reads the records of the partitions as columns, where their format has types; else None.
+
+        A record that says no partition of its file is rejected.
+        """
+        files, root, source_file = self._how_to_read
+        rows = self.source.read_typed(spark, files, root, source_file) if files else None
+        if rows is None:
+            return None
+        elsewhere = F.when(F.col(LANDED_ELSEWHERE), F.lit(ELSEWHERE))
+        placed = self._place(rows).withColumn(REJECT_REASON, F.coalesce(elsewhere, REJECT_REASON))
+        line = F.when(F.col(REJECT_REASON).isNotNull(), F.col(REJECTED_LINE))
+        return placed.withColumn(REJECTED_LINE, line).drop(WHERE, LANDED_ELSEWHERE)
+
+    @property
+    def _how_to_read(self) -> tuple[list[LandingFile], str, SparkColumn]:
         files = list(dict.fromkeys(spanning.file for spanning in self.files))
-        rows = self.source.read_records(spark, files, self.root, source_file)
+        return files, self.root, build_source_file(self.dataset, self.source.levels - 1)
+
+    def _place(self, rows: DataFrame) -> DataFrame:
+        """Adds to records the partition that each is of, and whether it says none of its file."""
+        by, type_ = self.table.partition_by, self.table.grain.column_types[0]
         spans = {relative_name(spanning.file.uri, self.root): spanning for spanning in self.files}
         start = look_up_file({name: str(span.start) for name, span in spans.items()}, type_)
         end = look_up_file({name: str(span.end) for name, span in spans.items()}, type_)
         value = build_partition_value(F.col(WHERE), type_)
         is_own = F.coalesce((value >= start) & (value < end), F.lit(False))  # noqa: FBT003
-        lines = rows.select(
-            LANDED_LINE,
-            F.when(is_own, value).otherwise(start).alias(by),
-            LANDED_FILE,
-            (~is_own & F.lit(bool(self.source.where))).alias(LANDED_ELSEWHERE),
+        placed = rows.withColumns(
+            {
+                by: F.when(is_own, value).otherwise(start),
+                LANDED_ELSEWHERE: ~is_own & F.lit(bool(self.source.where)),
+            }
         )
         slices = (partition.slice for partition in self.partitions)
-        return add_folder(lines.where(build_predicate(by, slices)), self.table)
+        return placed.where(build_predicate(by, slices))
 
     def count_lines(self) -> dict[str, int]:
         """Counts the records of each partition by reading its files whole, by its key.

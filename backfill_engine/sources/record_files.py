@@ -24,8 +24,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from backfill_engine.audit_columns import ENGINE_PREFIX, LANDED_FILE, LANDED_LINE
-from backfill_engine.errors import DeclarationError
+from backfill_engine.audit_columns import (
+    ENGINE_PREFIX,
+    LANDED_FILE,
+    LANDED_LINE,
+    REJECT_REASON,
+    REJECTED_LINE,
+)
+from backfill_engine.errors import DeclarationError, LandingError
 from backfill_engine.lake.landing import LandingFile, open_landing_zone
 from backfill_engine.sources.landed_lines import UNREADABLE, count_lines, read_pieces
 from backfill_engine.sources.landing_names import plan_reads
@@ -106,19 +112,27 @@ class ColumnFiles(PatternFiles):
         self, spark: SparkSession, files: Sequence[LandingFile], root: str, source_file: SparkColumn
     ) -> DataFrame:
         """Reads the records of files as lines; what can't be mapped stays as it came."""
+        frames: list[DataFrame] = []
+        for names, options, paths in self._plan_reads(files, root):
+            rows, texts = self.open(spark, names, options, paths)
+            where = texts[self.where] if self.where else F.lit(None).cast("string")
+            line = self._build_line(texts).alias(LANDED_LINE)
+            frames.append(rows.select(line, where.alias(WHERE), source_file.alias(LANDED_FILE)))
+        return reduce(DataFrame.unionByName, frames)
+
+    def _plan_reads(
+        self, files: Sequence[LandingFile], root: str
+    ) -> Iterator[tuple[list[str], dict[str, str], list[str]]]:
+        """Plans reads of files with the same columns: these, options, and paths.
+
+        Spark would take the columns of one file for those of all.
+        """
         alike: dict[tuple[tuple[str, str], ...], list[str]] = defaultdict(list)
         for file in files:
-            # Spark would take the columns of one file for those of all.
             alike[self.read_columns(file)].append(file.uri)
-        frames: list[DataFrame] = []
         for columns, uris in alike.items():
-            names = [name for name, _ in columns]
             for options, paths in plan_reads(root, uris):
-                rows, texts = self.open(spark, names, options, paths)
-                where = texts[self.where] if self.where else F.lit(None).cast("string")
-                line = self._build_line(texts).alias(LANDED_LINE)
-                frames.append(rows.select(line, where.alias(WHERE), source_file.alias(LANDED_FILE)))
-        return reduce(DataFrame.unionByName, frames)
+                yield [name for name, _ in columns], options, paths
 
     def _build_line(self, texts: Mapping[str, SparkColumn]) -> SparkColumn:
         declared = {field.name: field for field in self.fields}
@@ -287,6 +301,40 @@ class ParquetFiles(ColumnFiles):
         counted = values.value_counts().to_pylist()
         return Counter({_write_value(found["values"]): found["counts"] for found in counted})
 
+    def read_typed(
+        self, spark: SparkSession, files: Sequence[LandingFile], root: str, source_file: SparkColumn
+    ) -> DataFrame | None:
+        """Reads the columns as the files have them; declared fields, if that loses nothing.
+
+        Raises:
+            LandingError: if a file has a column `source_file`.
+        """
+        if self.origins:
+            return None
+        frames: list[DataFrame] = []
+        for names, options, paths in self._plan_reads(files, root):
+            if LANDED_FILE in map(str.lower, names):
+                raise LandingError(
+                    f"{self.owner} has a column `{LANDED_FILE}`, which says where a record landed: "
+                    "declare the fields to read, without it; nothing was written"
+                )
+            rows, texts = self.open(spark, names, options, paths)
+            types = {field.name: field.dataType for field in rows.schema.fields}
+            fields = self.fields or [Column(name, types[name].simpleString()) for name in names]
+            typed = {field.name: _type_value(field, types) for field in fields}
+            record = F.to_json(F.struct(*map(_quote, names)), {"ignoreNullFields": "false"})
+            why = F.coalesce(*(_find_why(field, typed, types) for field in fields))
+            frames.append(
+                rows.select(
+                    *(value.alias(name) for name, value in typed.items()),
+                    (texts[self.where] if self.where else F.lit(None).cast("string")).alias(WHERE),
+                    source_file.alias(LANDED_FILE),
+                    why.alias(REJECT_REASON),
+                    record.alias(REJECTED_LINE),
+                )
+            )
+        return reduce(lambda rows, more: rows.unionByName(more, allowMissingColumns=True), frames)
+
     def open(
         self,
         spark: SparkSession,
@@ -299,6 +347,32 @@ class ParquetFiles(ColumnFiles):
         types = {field.name: field.dataType for field in rows.schema.fields}
         texts = {name: _write_text(F.col(f"`{name}`"), types[name]) for name in columns}
         return rows.withColumn(_BROKEN, F.lit(None).cast("string")), texts
+
+
+def _quote(name: str) -> SparkColumn:
+    return F.col(f"`{name}`")
+
+
+def _type_value(field: Column, types: Mapping[str, T.DataType]) -> SparkColumn:
+    if field.name not in types:
+        return F.lit(None).cast(field.type)
+    return _quote(field.name).try_cast(field.type)
+
+
+def _find_why(
+    field: Column, typed: Mapping[str, SparkColumn], types: Mapping[str, T.DataType]
+) -> SparkColumn:
+    """Builds why a record is rejected, STRING; null where the field is as it is declared."""
+    value, why = typed[field.name], F.lit(None).cast("string")
+    if field.name in types:
+        read, type_ = _quote(field.name), types[field.name].simpleString()
+        if Column(field.name, type_).type != field.type:
+            is_lost = read.isNotNull() & ~value.try_cast(type_).eqNullSafe(read)
+            text = F.left(_write_text(read, types[field.name]), F.lit(40))
+            why = F.when(is_lost, F.concat(F.lit(f"`{field.name}` is not {field.type}: "), text))
+    if field.nullable:
+        return why
+    return F.coalesce(why, F.when(value.isNull(), F.lit(f"`{field.name}` is missing")))
 
 
 _UNDECLARED = Column("undeclared", "STRING", "")

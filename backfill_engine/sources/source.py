@@ -135,6 +135,15 @@ class Listing(ABC):
             LandingError: if there are none of that kind.
         """
 
+    def read_rows(self, spark: SparkSession) -> DataFrame | None:
+        """Reads the records as typed columns, where the format has types; else None.
+
+        Returns:
+            Fields; the table's partition column; `source_file` STRING; and the audit columns
+            `_reject_reason` and `_rejected_line`.
+        """
+        return None
+
     @abstractmethod
     def count(self, spark: SparkSession) -> Mapping[str, int]:
         """Counts the records of all listed partitions, by key; apart from whatever parses them."""

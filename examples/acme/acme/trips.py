@@ -3,17 +3,11 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from backfill_engine import Column, ParquetFiles, required, table, window
+from backfill_engine import ParquetFiles, table, window
 from backfill_engine.rules import RowCount
 
 FILES = ParquetFiles(
-    "trips/yellow_tripdata_{partition:%Y-%m}.parquet",
-    fields=(
-        required("tpep_pickup_datetime", "TIMESTAMP_NTZ"),
-        required("PULocationID", "INT"),
-        Column("total_amount", "DOUBLE"),
-    ),
-    where="tpep_pickup_datetime",
+    "trips/yellow_tripdata_{partition:%Y-%m}.parquet", where="tpep_pickup_datetime"
 )
 
 
