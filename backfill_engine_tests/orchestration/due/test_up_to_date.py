@@ -112,7 +112,7 @@ def test_what_came_late_brings_it_down_all_the_same(root: Path) -> None:
 
 def test_of_what_reads_beside_its_declaration_nothing_is_called_up_to_date(root: Path) -> None:
     known = replace(RECIPE, compute=lambda window: window.read_landing())
-    unknown = replace(RECIPE, compute=lambda window: [window.spark.table("x") for _ in "x"][0])
+    unknown = replace(RECIPE, compute=lambda window: (lambda: window.spark.table("x"))())
     pinned = pin(root)
     assert find_stale(GRAPH, known, pinned, DAYS) == {}
     stale = find_stale(GRAPH, unknown, pinned, DAYS)
