@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from backfill_engine.settings import Settings as Settings
     from backfill_engine.settings import read_environment as read_environment
     from backfill_engine.settings import read_settings as read_settings
+    from backfill_engine.sources.database_table import DatabaseTable as DatabaseTable
     from backfill_engine.sources.function_source import FunctionSource as FunctionSource
     from backfill_engine.sources.historical_loads import HistoricalLoad as HistoricalLoad
     from backfill_engine.sources.input_window import InputWindow as InputWindow
@@ -99,6 +100,7 @@ _PUBLIC = {
     ),
     "backfill_engine.tables.declarations": ("Calendar", "Column", "Protected", "Table", "required"),
     "backfill_engine.tables.external_delta": ("ExternalDelta",),
+    "backfill_engine.sources.database_table": ("DatabaseTable",),
     "backfill_engine.sources.function_source": ("FunctionSource",),
     "backfill_engine.sources.json_landing": ("EMPTY_MARKER", "JsonLanding"),
     "backfill_engine.sources.historical_loads": ("HistoricalLoad",),
