@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from backfill_engine.errors import DeclarationError as DeclarationError
     from backfill_engine.errors import SettingsError as SettingsError
     from backfill_engine.lake.filesystems import check_writable as check_writable
+    from backfill_engine.lake.partitions import Partition as Partition
     from backfill_engine.orchestration.instance.partition_definitions import (
         map_offsets as map_offsets,
     )
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from backfill_engine.settings import Settings as Settings
     from backfill_engine.settings import read_environment as read_environment
     from backfill_engine.settings import read_settings as read_settings
+    from backfill_engine.sources.database_table import DatabaseTable as DatabaseTable
+    from backfill_engine.sources.function_source import FunctionSource as FunctionSource
     from backfill_engine.sources.historical_loads import HistoricalLoad as HistoricalLoad
     from backfill_engine.sources.input_window import InputWindow as InputWindow
     from backfill_engine.sources.json_landing import EMPTY_MARKER as EMPTY_MARKER
@@ -83,6 +86,7 @@ _PUBLIC = {
     "backfill_engine.catalog": ("Catalog",),
     "backfill_engine.errors": ("BackfillError", "DeclarationError", "SettingsError"),
     "backfill_engine.lake.filesystems": ("check_writable",),
+    "backfill_engine.lake.partitions": ("Partition",),
     "backfill_engine.sources.input_window": ("InputWindow",),
     "backfill_engine.orchestration.instance.partition_definitions": ("map_offsets",),
     "backfill_engine.orchestration.runs.features": ("StepRequest",),
@@ -101,6 +105,8 @@ _PUBLIC = {
     "backfill_engine.table_functions": ("table", "window"),
     "backfill_engine.tables.declarations": ("Calendar", "Column", "Protected", "Table", "required"),
     "backfill_engine.tables.external_delta": ("ExternalDelta",),
+    "backfill_engine.sources.database_table": ("DatabaseTable",),
+    "backfill_engine.sources.function_source": ("FunctionSource",),
     "backfill_engine.sources.json_landing": ("EMPTY_MARKER", "JsonLanding"),
     "backfill_engine.sources.historical_loads": ("HistoricalLoad",),
     "backfill_engine.sources.record_files": (

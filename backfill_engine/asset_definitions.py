@@ -77,7 +77,6 @@ from backfill_engine.rules.finding_names import list_names
 from backfill_engine.rules.verdicts import Check
 from backfill_engine.table_assets import SAME_KEY, TableTranslator, Upstream
 from backfill_engine.tables.declarations import Table
-from backfill_engine.uris import join_uri
 
 CATALOG = "backfill_engine/catalog"
 """Name under which an asset's metadata has the catalog that it was built of."""
@@ -234,7 +233,7 @@ def build_landing_asset(recipe: Recipe, landing_root: str) -> AssetSpec:
     """
     landing, table = recipe.landing, recipe.table
     assert landing is not None, f"{table.key} reads no landing zone"
-    uri = join_uri(landing_root, landing.dataset)
+    uri = landing.locate(landing_root)
     kind, below = landing.describe_place(table)
     return AssetSpec(
         find_landing_key(table),

@@ -238,7 +238,7 @@ def test_what_changed_meanwhile_is_refused(tmp_path: Path) -> None:
     listing = list_days(tmp_path, "2011-01-31", 2)
     listing.check_unchanged()
     write(tmp_path, "old/2011/readings_2011-02.csv")
-    with pytest.raises(LandingError, match="landing files of 2011-02-01 changed while they were"):
+    with pytest.raises(LandingError, match="files or rows of 2011-02-01 changed while they were"):
         listing.check_unchanged()
 
 
