@@ -117,7 +117,11 @@ _START_ANEW = (
 
 
 def _check_type(log: TableLog, column: Column, field: Any) -> None:
-    if (stored := _translate(field.type)) != column.type:
+    stored, declared = _translate(field.type), column.parsed_type.of_values
+    limit = (field.metadata or {}).get(_CHARACTERS)
+    if limit and column.parsed_type.digits:
+        stored, declared = Column("", limit).type, column.type
+    if stored != declared:
         raise TableError(
             f"{log.table.key} at {log.uri} has `{column.name}` as {stored}, and {column.type} is "
             f"declared: {_START_ANEW}"
@@ -153,6 +157,9 @@ def _build_type(stored: Any) -> ColumnType:
         case name:
             return parse_type(_KINDS.get(name, name))
 
+
+_CHARACTERS = "__CHAR_VARCHAR_TYPE_STRING"
+"""Under this Spark keeps what it calls a STRING column that is a CHAR or a VARCHAR."""
 
 _COLUMN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
