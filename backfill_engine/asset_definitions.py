@@ -53,6 +53,7 @@ from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_landing_key,
     find_partitions_def,
+    map_overlap,
 )
 from backfill_engine.orchestration.records.events import (
     build_readable_summary,
@@ -194,8 +195,13 @@ def find_catalogs(graph: AssetGraph) -> list[Catalog]:
 
 def _list_deps(recipe: Recipe, upstreams: Sequence[Upstream]) -> list[AssetDep]:
     tables = [
-        AssetDep(find_asset_key(upstream.table), partition_mapping=upstream.mapping)
-        for upstream in upstreams
+        AssetDep(
+            find_asset_key(read),
+            partition_mapping=map_overlap(recipe.table, read)
+            if upstream.mapping is None
+            else upstream.mapping,
+        )
+        for upstream, read in zip(upstreams, recipe.inputs, strict=True)
     ]
     if recipe.landing is None:
         return tables

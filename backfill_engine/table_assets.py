@@ -17,6 +17,7 @@ from dagster import AssetKey, IdentityPartitionMapping, PartitionMapping
 from backfill_engine.audit_columns import LANDED_FILE
 from backfill_engine.contents.rows import find_column
 from backfill_engine.errors import DeclarationError
+from backfill_engine.grains.overlaps import holds_whole
 from backfill_engine.orchestration.due.readiness import Required
 from backfill_engine.publishing.recipes import Compute, CountSource, Recipe
 from backfill_engine.publishing.serving import count_served, read_served
@@ -28,13 +29,19 @@ from backfill_engine.tables.declarations import Table
 SAME_KEY = IdentityPartitionMapping()
 
 
+def is_same_key(mapping: PartitionMapping) -> bool:
+    """Tells whether a mapping gives the same key: mappings of all kinds may equal each other."""
+    return isinstance(mapping, IdentityPartitionMapping)
+
+
 @dataclass(frozen=True)
 class Upstream:
     """A table that an asset reads.
 
     Attributes:
         table: the table, as declared.
-        mapping: the partitions that a partition needs of it; else the one of the same key.
+        mapping: the partitions that a partition needs of it; None for those that hold any of its
+            values: of the same grain the one of the same key, of a month its days.
         required: which of these must be published before it may go; without the others it is
             provisional.
         rows_for: column of `table` whose value says which partition a row is for, where rows that
@@ -44,7 +51,7 @@ class Upstream:
     """
 
     table: Table
-    mapping: PartitionMapping = SAME_KEY
+    mapping: PartitionMapping | None = None
     required: Required = Required.ALL
     rows_for: str | None = None
     guards: bool = False
@@ -93,7 +100,8 @@ def table_asset(
         history: historical loads that fill the days before; the function gets their records as
             lines of the landing's fields.
         count_source: records of the layer above that each partition must account for; left out, of
-            what landed all, and of a single input those of the same partition.
+            what landed all, and of a single input those of the same partition, or of all that lie
+            in it.
         files: that the function reads besides, such as SQL, so that their contents are part of the
             code version; relative ones are beside the module of the function.
 
@@ -108,7 +116,7 @@ def table_asset(
     if landing is not None:
         _check_landing(table, landing)
     flows = _fill_in(table, landing, history)
-    count = count_source or _count_whole_source(inputs, landing)
+    count = count_source or _count_whole_source(table, inputs, landing)
     return lambda compute: TableAsset(
         table, compute, tuple(inputs), landing, count, _find_files(table, compute, files), flows
     )
@@ -195,13 +203,22 @@ def _find_files(table: Table, compute: Compute, files: Sequence[Path | str]) -> 
     return found
 
 
-def _count_whole_source(inputs: Sequence[Upstream], landing: Source | None) -> CountSource | None:
+def _count_whole_source(
+    table: Table, inputs: Sequence[Upstream], landing: Source | None
+) -> CountSource | None:
     if landing is not None:
         return InputWindow.count_landing
-    if len(inputs) == 1 and inputs[0].mapping == SAME_KEY:
+    if len(inputs) == 1 and _reads_whole(table, inputs[0]):
         source = inputs[0].table
         return lambda window: window.count_input(source)
     return None
+
+
+def _reads_whole(table: Table, upstream: Upstream) -> bool:
+    """Tells whether each partition of an input is read by a single one, as days are by months."""
+    if upstream.mapping is None:
+        return holds_whole(table.grain, upstream.table.grain)
+    return is_same_key(upstream.mapping)
 
 
 class TableTranslator:

@@ -23,7 +23,7 @@ _LENGTHS = {
 _SHORTEST = {"years": dt.timedelta(365), "months": dt.timedelta(28), **_LENGTHS}
 _FORM = re.compile(r"([a-z]+)(?:=([0-9]{1,9}))?")
 _FEBRUARY = dt.datetime(2023, 2, 1, tzinfo=dt.UTC)
-"""Where the shortest partition of any grain of time may begin."""
+"""In the shortest partition of any grain of time."""
 
 _MOST_YEARS = 1000
 
@@ -106,13 +106,11 @@ def find_why_unfit(size: ChunkSize, grain: Grain) -> str:
     if (size.unit is ChunkUnit.STEP) == bool(grain.cron):
         fit = "a unit of time" if grain.cron else "step=N"
         return f"its partitions are {grain}, which {size} doesn't count: give {fit} or files=N"
-    if size.unit is ChunkUnit.STEP:
-        is_smaller = size.count < grain.find_end(0)
-    else:
-        sample = _FEBRUARY if "TIMESTAMP" in grain.column_types else _FEBRUARY.date()
-        length = _find_moment(grain.find_end(sample)) - _FEBRUARY  # type: ignore[arg-type]
-        is_smaller = size.count * _SHORTEST[size.unit] < length
-    if is_smaller:
+    sample = _FEBRUARY if grain.bound_type == "TIMESTAMP" else _FEBRUARY.date()
+    start = grain.find_first(sample if grain.cron else 0)
+    first, end = map(_find_moment, (start, grain.find_end(start)))
+    chunk_first, chunk_end = size.find_bounds(start)
+    if chunk_end - chunk_first < end - first:  # type: ignore[operator]
         return f"{size} is smaller than a partition, as these are {grain}: give a larger chunk"
     return ""
 
@@ -145,8 +143,8 @@ def cut_chunks(
         yield chunk
 
 
-def _find_moment(day: dt.date) -> dt.datetime:
-    if isinstance(day, dt.datetime):
+def _find_moment(day: SliceBound) -> SliceBound:
+    if isinstance(day, dt.datetime) or not isinstance(day, dt.date):
         return day
     return dt.datetime.combine(day, dt.time(), dt.UTC)
 

@@ -30,13 +30,34 @@ class Grain(ABC, Generic[Bound]):
             named by: `year`, `month` and so on; likewise.
     """
 
-    column_types: ClassVar[tuple[str, ...]]
+    column_types: tuple[str, ...]
     peers: ClassVar[str]
     cron: str = ""
     in_daily_folders: ClassVar[bool] = False
     key_format: ClassVar[str] = ""
     landing_format: ClassVar[str] = ""
     landing_start: ClassVar[str] = ""
+
+    @property
+    def bound_type(self) -> str:
+        """The Spark SQL type of partitions' bounds, whatever the column holds."""
+        return self.column_types[0]
+
+    def find_stored(self, value: Bound) -> SliceBound | str:
+        """Finds what the column holds for a value; unless a grain says otherwise, that value."""
+        return value
+
+    def find_value(self, stored: str) -> Bound:
+        """Finds the value by the text of what the column holds, as a folder is named.
+
+        Raises:
+            ValueError: if it holds no such text.
+        """
+        return self.find_start(stored)
+
+    def stored_sql(self, value: str) -> str:
+        """Builds the Spark SQL for `find_stored`, of SQL for a value."""
+        return value
 
     @property
     def slug(self) -> str:

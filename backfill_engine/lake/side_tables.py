@@ -201,7 +201,8 @@ def read_kept_aside(
     """
     keys = [partition.key for partition in partitions]
     place = field(table.partition_by)
-    in_slices = (place >= partitions[0].slice.start) & (place < partitions[-1].slice.end)
+    first, end = map(table.grain.find_stored, (partitions[0].slice.start, partitions[-1].slice.end))
+    in_slices = (place >= first) & (place < end)
     found: list[KeptAside] = []
     for what, aside, wanted in (
         ("withheld rows", build_withheld_table(table), field("partition_key").isin(keys)),
@@ -209,6 +210,6 @@ def read_kept_aside(
     ):
         if (kept := open_entered(warehouse, aside.key)) is not None:
             rows = kept.to_pyarrow_dataset().filter(wanted)
-            first = rows.head(most).to_pylist()
-            found.append(KeptAside(what, warehouse.uri(aside), rows.count_rows(), first))
+            listed = rows.head(most).to_pylist()
+            found.append(KeptAside(what, warehouse.uri(aside), rows.count_rows(), listed))
     return found

@@ -109,7 +109,11 @@ _START_ANEW = (
 
 
 def _check_type(log: TableLog, column: Column, field: Any) -> None:
-    if (stored := spell_stored_type(field.type)) != column.type:
+    stored, declared = spell_stored_type(field.type), column.parsed_type.of_values
+    limit = (field.metadata or {}).get(_CHARACTERS)
+    if limit and column.parsed_type.digits:
+        stored, declared = Column("", limit).type, column.type
+    if stored != declared:
         raise TableError(
             f"{log.table.key} at {log.uri} has `{column.name}` as {stored}, and {column.type} is "
             f"declared: {_START_ANEW}"
@@ -120,6 +124,9 @@ def _read_fields(log: TableLog) -> Mapping[str, Any]:
     fields = log.snapshot.schema().fields if log.snapshot is not None else ()
     return {field.name: field for field in fields}
 
+
+_CHARACTERS = "__CHAR_VARCHAR_TYPE_STRING"
+"""Under this Spark keeps what it calls a STRING column that is a CHAR or a VARCHAR."""
 
 _COLUMN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

@@ -28,7 +28,7 @@ from backfill_engine.quality.measures import keep_rows, measure_partitions
 from backfill_engine.rules.measured import Landed, PartitionMeasures, PartitionProfile, list_some
 from backfill_engine.rules.verdicts import Verdict
 from backfill_engine.sources.input_window import InputWindow
-from backfill_engine.tables.declarations import Table, build_ddl
+from backfill_engine.tables.declarations import Column, Table, build_ddl
 
 
 @dataclass(frozen=True)
@@ -202,12 +202,17 @@ def _check_computed(rows: DataFrame, table: Table) -> None:
                 "compute function; nothing was written"
             )
         # A null without a type becomes one of any.
-        if computed and "void" not in computed and replace(column, type=computed) != column:
+        wanted = column.parsed_type.of_values
+        if computed and "void" not in computed and (found := _spell(computed)) != wanted:
             raise TableError(
-                f"{table.key}: `{column.name}` is computed as {replace(column, type=computed).type}"
-                f", and {column.type} is declared: cast it in the compute function; nothing was "
-                "written"
+                f"{table.key}: `{column.name}` is computed as {found}, and {wanted} is declared: "
+                "cast it in the compute function; nothing was written"
             )
+
+
+def _spell(computed: str) -> str:
+    """Spells a type of Spark's as declarations do; one that none can have, as Spark does."""
+    return Column("", computed).type
 
 
 def _persist(recipe: Recipe, window: InputWindow, options: WriteOptions) -> DataFrame:

@@ -5,9 +5,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from backfill_engine.grains.chunk_sizes import ChunkSize, cut_chunks
+from backfill_engine.grains.overlaps import are_comparable
 from backfill_engine.lake.commits import Consumed
 from backfill_engine.lake.landing import LandingFile
-from backfill_engine.lake.partitions import Partition, find_folder
+from backfill_engine.lake.partitions import Partition, find_folder, list_overlapping
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import PartitionResult, withhold
@@ -151,13 +152,18 @@ class PinnedInputs:
     def measure_bytes(self, partitions: Sequence[Partition]) -> dict[str, int]:
         """Sums the bytes of input by partition key.
 
-        These are what landed, and the input tables' folders of that name.
+        These are what landed, and the input tables' folders of the same values.
         """
         sizes = dict(self.listing.measure_bytes()) if self.listing else {}
         for log in self.inputs.values():
             folders = log.sum_folder_bytes()
-            for partition in partitions:
-                size = folders.get(find_folder(self.target.table, partition), 0)
+            alike = are_comparable(self.target.table.grain, log.table.grain)
+            for partition in partitions if alike else ():
+                read = {
+                    find_folder(log.table, other)
+                    for other in list_overlapping(log.table, partition)
+                }
+                size = sum(folders.get(folder, 0) for folder in read)
                 sizes[partition.key] = sizes.get(partition.key, 0) + size
         return sizes
 

@@ -111,11 +111,16 @@ def keep_rejected_records(
     ]
     if not touched:
         return
-    partition_by = window.table.partition_by
+    partition_by, find_stored = window.table.partition_by, window.table.grain.find_stored
     kind = next(column.type for column in window.table.columns if column.name == partition_by)
     records = window.spark.createDataFrame(
         [
-            (broken.partition.slice.start, broken.name, f"the file {broken.fault}", None)
+            (
+                find_stored(broken.partition.slice.start),
+                broken.name,
+                f"the file {broken.fault}",
+                None,
+            )
             for broken in broken_files
         ],
         f"`{partition_by}` {kind}, {LANDED_FILE} string, reason string, line string",

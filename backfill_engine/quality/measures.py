@@ -89,7 +89,7 @@ def measure_partitions(
     if outside := found.keys() - keys:
         raise TableError(
             f"{table.key}: computed rows of partitions that were not asked for, such as number "
-            f"{min(outside)} of its {table.grain}"
+            f"{min(outside, key=str)} of its {table.grain}"
         )
     duplicates = _count_key_duplicates(frame, table)
     fields_seen = None

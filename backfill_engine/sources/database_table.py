@@ -325,11 +325,12 @@ class DatabaseListing(EvidenceListing):
 
         tasks = spark.range(0, len(reads), 1, max(1, min(len(reads), _TASKS)))
         lines = tasks.mapInArrow(read_in_tasks, f"{LANDED_LINE} string, start string")
-        by, type_ = self.table.partition_by, self.table.grain.column_types[0]
+        by, grain = self.table.partition_by, self.table.grain
+        start = lines.withColumn("start", F.col("start").cast(grain.bound_type))
         return add_folder(
-            lines.select(
+            start.select(
                 LANDED_LINE,
-                F.col("start").cast(type_).alias(by),
+                F.expr(grain.stored_sql("start")).alias(by),
                 F.lit(self.dataset).alias(LANDED_FILE),
             ),
             self.table,

@@ -31,6 +31,7 @@ from backfill_engine.audit_columns import (
 )
 from backfill_engine.errors import DeclarationError
 from backfill_engine.grains.grain import Grain, SliceBound
+from backfill_engine.grains.overlaps import find_before
 from backfill_engine.lake.landing import (
     FileFault,
     LandingFile,
@@ -253,9 +254,9 @@ class PatternFiles(Source, ABC):
         pattern, end = self.find_pattern(grain, start), grain.find_end(start)
         while self._holds(end) and self.find_pattern(grain, end) == pattern:
             end = grain.find_end(end)
-        before = _find_before(grain, start)
+        before = find_before(grain, start)
         while self._holds(before) and self.find_pattern(grain, before) == pattern:
-            start, before = before, _find_before(grain, before)
+            start, before = before, find_before(grain, before)
         return start, end
 
     def _holds(self, value: SliceBound) -> bool:
@@ -306,17 +307,9 @@ def _list_examples(grain: Grain) -> list[SliceBound]:
     if not grain.cron:
         return [grain.find_start(key) for key in grain.list_keys()[:100]]
     days = (_EXAMPLE + number * _DAY for number in range(2 * 366))
-    is_date = "DATE" in grain.column_types
+    is_date = grain.bound_type == "DATE"
     firsts = (grain.find_first(day.date() if is_date else day) for day in days)
     return list(dict.fromkeys(firsts))
-
-
-def _find_before(grain: Grain, start: SliceBound) -> SliceBound:
-    """Finds the start of the partition before the one that begins with `start`."""
-    if isinstance(start, int):
-        return grain.find_first(start - 1)
-    least = dt.timedelta(microseconds=1) if isinstance(start, dt.datetime) else _DAY
-    return grain.find_first(start - least)
 
 
 def match_names(pattern: str, names: Collection[str]) -> list[str]:
@@ -408,11 +401,11 @@ class PatternListing(LineListing):
             `value` STRING, the line; the table's partition column; `source_file` STRING;
             `_elsewhere` BOOLEAN, whether the record says no partition of its file.
         """
-        by, type_ = self.table.partition_by, self.table.grain.column_types[0]
+        by, grain = self.table.partition_by, self.table.grain
         if not self.files:
             return spark.createDataFrame(
                 [],
-                f"{LANDED_LINE} string, `{by}` {type_}, {LANDED_FILE} string, "
+                f"{LANDED_LINE} string, `{by}` {grain.column_types[0]}, {LANDED_FILE} string, "
                 f"{LANDED_ELSEWHERE} boolean",
             )
         rows = self.source.read_records(spark, *self._how_to_read)
@@ -440,7 +433,7 @@ class PatternListing(LineListing):
 
     def _place(self, rows: DataFrame) -> DataFrame:
         """Adds to records the partition that each is of, and whether it says none of its file."""
-        by, type_ = self.table.partition_by, self.table.grain.column_types[0]
+        by, type_ = self.table.partition_by, self.table.grain.bound_type
         spans = {relative_name(spanning.file.uri, self.root): spanning for spanning in self.files}
         start = look_up_file({name: str(span.start) for name, span in spans.items()}, type_)
         end = look_up_file({name: str(span.end) for name, span in spans.items()}, type_)
@@ -453,7 +446,8 @@ class PatternListing(LineListing):
             }
         )
         slices = (partition.slice for partition in self.partitions)
-        return placed.where(build_predicate(by, slices))
+        stored = self.table.grain.stored_sql(f"`{by}`")
+        return placed.where(build_predicate(by, slices)).withColumn(by, F.expr(stored))
 
     def count_lines(self) -> dict[str, int]:
         """Counts the records of each partition by reading its files whole, by its key.
@@ -464,7 +458,7 @@ class PatternListing(LineListing):
         grain, counted = self.table.grain, Counter[int]()
         for spanning in self.files:
             for text, records in self.source.count_by_text(spanning.file).items():
-                value = read_partition_value(text, grain.column_types[0])
+                value = read_partition_value(text, grain.bound_type)
                 is_own = value is not None and spanning.start <= value < spanning.end  # type: ignore[operator]
                 counted[grain.find_number(value if is_own else spanning.start)] += records
         return {

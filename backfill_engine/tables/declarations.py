@@ -16,6 +16,7 @@ from backfill_engine.rules.declared import (
     Emptied,
     LandedFiles,
     RequiredColumns,
+    TextLengths,
     UniqueKeys,
 )
 from backfill_engine.rules.rule import Rule
@@ -165,7 +166,16 @@ class Table:
         """
         required_names = tuple(column.name for column in self.columns if not column.nullable)
         of_source = Emptied(empty=self.empty), LandedFiles()
-        of_columns = RequiredColumns(required_names), UniqueKeys(self.natural_key)
+        lengths = tuple(
+            (column.name, *column.parsed_type.digits)
+            for column in self.columns
+            if column.parsed_type.kind == "STRING" and column.parsed_type.digits
+        )
+        of_columns = (
+            RequiredColumns(required_names),
+            *((TextLengths(lengths),) if lengths else ()),
+            UniqueKeys(self.natural_key),
+        )
         shrinks = any(isinstance(rule, Shrink) for rule in self.rules)
         shrink = () if shrinks else (Shrink(),)
         return (*of_source, *shrink, *of_columns, DeclaredFields(self.max_new_fields), *self.rules)
@@ -322,7 +332,7 @@ class Table:
         for at, version in enumerate(self.versions):
             if version in self.versions[:at]:
                 raise DeclarationError(f"{self.key} serves {version.key} twice: name it once")
-            for what in ("partition_by", "folder_by", "natural_key", "column_names"):
+            for what in ("partition_by", "grain", "folder_by", "natural_key", "column_names"):
                 own, its = getattr(self, what), getattr(version, what)
                 if own != its:
                     raise DeclarationError(

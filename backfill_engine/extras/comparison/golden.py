@@ -239,7 +239,7 @@ class GoldenRows:
             stored = pa.schema(contents.schema().to_arrow()).field(by.name).type
             # Of another type, it can't be compared with the bounds before it is cast.
             is_readable = stored == find_arrow_type(by)
-            conditions = build_conditions(by.name, index.partitions) if is_readable else ("",)
+            conditions = build_conditions(by.name, index) if is_readable else ("",)
             yield from stream_rows(contents, names, conditions)
         else:
             yield from self._open_dataset().to_batches(
