@@ -331,9 +331,10 @@ def _check_mapping(table: Table, upstream: Upstream) -> None:
     both = f"{table.key} is partitioned by {table.grain} and reads {read.key}, by {read.grain}"
     if mapping is None and not are_comparable(table.grain, read.grain):
         raise DeclarationError(f"{both}: give Upstream a mapping, such as AllPartitionMapping()")
-    if mapping is not None and is_same_key(mapping) and table.grain != read.grain:
+    has_other_keys = table.grain.slug != read.grain.slug
+    if mapping is not None and is_same_key(mapping) and has_other_keys:
         raise DeclarationError(f"{both}, by the same key: leave the mapping of its Upstream out")
-    if upstream.required is Required.OWN and table.grain != read.grain:
+    if upstream.required is Required.OWN and has_other_keys:
         raise DeclarationError(f"{both}: none is its OWN, so require ALL or ANY")
     by_time = isinstance(mapping, TimeWindowPartitionMapping)
     if by_time and not (table.grain.cron and read.grain.cron):

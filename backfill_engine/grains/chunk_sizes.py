@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from backfill_engine.grains.grain import Grain, SliceBound
+from backfill_engine.grains.overlaps import find_moment
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MONDAY = dt.datetime(1969, 12, 29, tzinfo=dt.UTC)
@@ -67,7 +68,7 @@ class ChunkSize:
         if isinstance(value, int):
             start = value // self.count * self.count
             return start, start + self.count
-        moment = _find_moment(value)
+        moment = find_moment(value)
         if self.unit in (ChunkUnit.YEARS, ChunkUnit.MONTHS):
             months = self.count * (12 if self.unit is ChunkUnit.YEARS else 1)
             # Five years from a year that five divides: months count from the year 0.
@@ -108,9 +109,9 @@ def find_why_unfit(size: ChunkSize, grain: Grain) -> str:
         return f"its partitions are {grain}, which {size} doesn't count: give {fit} or files=N"
     sample = _FEBRUARY if grain.bound_type == "TIMESTAMP" else _FEBRUARY.date()
     start = grain.find_first(sample if grain.cron else 0)
-    first, end = map(_find_moment, (start, grain.find_end(start)))
+    first, end = map(find_moment, (start, grain.find_end(start)))
     chunk_first, chunk_end = size.find_bounds(start)
-    if chunk_end - chunk_first < end - first:  # type: ignore[operator]
+    if chunk_end - chunk_first < end - first:
         return f"{size} is smaller than a partition, as these are {grain}: give a larger chunk"
     return ""
 
@@ -141,12 +142,6 @@ def cut_chunks(
         filled += count
     if chunk:
         yield chunk
-
-
-def _find_moment(day: SliceBound) -> SliceBound:
-    if isinstance(day, dt.datetime) or not isinstance(day, dt.date):
-        return day
-    return dt.datetime.combine(day, dt.time(), dt.UTC)
 
 
 def _find_month(number: int) -> dt.datetime:

@@ -61,7 +61,7 @@ class Grain(ABC, Generic[Bound]):
 
     @property
     def slug(self) -> str:
-        """What it is called in the name of a job."""
+        """What it is called in the name of a job; grains of one slug have the same keys."""
         return str(self).replace(" ", "_")
 
     def list_keys(self) -> list[str]:

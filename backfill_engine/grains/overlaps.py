@@ -1,13 +1,20 @@
 """Partitions of a grain that hold any value of another grain's: of time, or of integers."""
 
 import datetime as dt
+from typing import Any
 
 from backfill_engine.grains.grain import Grain, SliceBound
-from backfill_engine.grains.timestamps import TimestampGrain
 
 _SAMPLE = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 _ENOUGH = 60
 """Partitions in a row: if each is made of whole ones of another grain, all are."""
+
+
+def find_moment(bound: SliceBound) -> Any:
+    """Finds the moment at which a day begins, UTC; another bound stays as it is."""
+    if isinstance(bound, dt.date) and not isinstance(bound, dt.datetime):
+        return dt.datetime.combine(bound, dt.time(), dt.UTC)
+    return bound
 
 
 def are_comparable(grain: Grain, other: Grain) -> bool:
@@ -40,9 +47,9 @@ def holds_whole(outer: Grain, inner: Grain) -> bool:
     start = outer.find_first(_convert(outer, _SAMPLE if outer.cron else 0))
     for _ in range(_ENOUGH if are_comparable(outer, inner) else 0):
         end = outer.find_end(start)
-        if tuple(map(_find_moment, find_cover(inner, start, end))) != (
-            _find_moment(start),
-            _find_moment(end),
+        if tuple(map(find_moment, find_cover(inner, start, end))) != (
+            find_moment(start),
+            find_moment(end),
         ):
             return False
         start = end
@@ -53,14 +60,7 @@ def _convert(grain: Grain, bound: SliceBound, *, before: bool = False) -> SliceB
     """Finds the grain's value at a bound, or the last one before it."""
     if isinstance(bound, int):
         return bound - before
-    moment = _find_moment(bound)
-    assert isinstance(moment, dt.datetime)
+    moment = find_moment(bound)
     if before:
         moment -= dt.timedelta(microseconds=1)
-    return moment if isinstance(grain, TimestampGrain) else moment.date()
-
-
-def _find_moment(bound: SliceBound) -> SliceBound:
-    if isinstance(bound, dt.date) and not isinstance(bound, dt.datetime):
-        return dt.datetime.combine(bound, dt.time(), dt.UTC)
-    return bound
+    return moment if grain.bound_type == "TIMESTAMP" else moment.date()

@@ -86,7 +86,7 @@ def map_overlap(table: Table, read: Table) -> PartitionMapping:
         table: of a catalog.
         read: likewise; partitioned by time if `table` is, and else by integers.
     """
-    if table.grain == read.grain:
+    if table.grain.slug == read.grain.slug:
         return IdentityPartitionMapping()
     if table.grain.cron:
         return map_offsets()
