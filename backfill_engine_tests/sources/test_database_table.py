@@ -245,6 +245,9 @@ def test_what_a_database_refuses_is_said_without_its_secrets(
         assert caught.value.__suppress_context__
         source = replace(shop.list_rows().source, url=url)
         assert "s3cr" not in f"{source!r} {source.locate('/zone')}"
+    url = postgres.create_database().replace("dagster@", f"dagster:{secret}@")
+    with pytest.raises(LandingError, match=r'type integer: "\*\*\*"\): correct its declaration'):
+        shop.list_rows(url=url, query="SELECT 's3cr:t'::int AS id")
     monkeypatch.delenv("SHOP_DB")
     with pytest.raises(LandingNotFoundError, match="the environment variable SHOP_DB isn't set"):
         shop.list_rows(url="SHOP_DB")
