@@ -96,9 +96,9 @@ class Emptied(Rule, check=Check.COMPLETE, kw_only=True):
 FILES_ARE_KNOWN = FindingName(
     "files_are_known",
     Check.COMPLETE,
-    meaning="names in the landing folder that aren't read",
+    meaning="names in the landing folder that aren't read, and rows that say no partition",
     bound="0, a warning",
-    cure="give files a suffix that is read, or take them away",
+    cure="give files a suffix that is read, and rows their partition, or take them away",
 )
 
 FILES_DIFFER = FindingName(

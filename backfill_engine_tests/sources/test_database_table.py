@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from pyspark.sql import SparkSession
 from sqlalchemy import event
 
-from backfill_engine import DatabaseTable, DeclarationError
+from backfill_engine import CsvFiles, DatabaseTable, DeclarationError, HistoricalLoad
 from backfill_engine.errors import LandingError, LandingNotFoundError
 from backfill_engine.grains.buckets import Buckets
 from backfill_engine.grains.dates import DAYS, MONTHS
@@ -23,8 +23,10 @@ from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.publishing.reached_code import compute_code_version
 from backfill_engine.sources import database_table
 from backfill_engine.sources.database_table import DatabaseListing, _write_field
+from backfill_engine.sources.history import History
 from backfill_engine.tables.columns import Column
 from backfill_engine_tests.postgres import Postgres, serve_postgres
+from backfill_engine_tests.shared_fixtures import build_days
 from backfill_engine_tests.sources.landed_tables import build_landed_table
 
 FIELDS = (
@@ -189,6 +191,35 @@ def test_partitions_are_of_any_grain(shop: Shop) -> None:
     assert by_id.count_records() == {"0000000": 1, "0000002": 2}
 
 
+def test_times_are_those_of_utc(postgres: Postgres) -> None:
+    shop = Shop(postgres.create_database())
+    name = shop.url.rpartition("/")[2]
+    shop.run(
+        f"ALTER DATABASE {name} SET timezone = 'America/New_York'",
+        "CREATE TABLE orders (id bigint, note text, paid numeric, placed timestamptz)",
+        "INSERT INTO orders VALUES (1, 'a', 1, '2024-01-02 01:00:00+02')",
+    )
+    assert shop.list_rows().count_records() == {KEYS[0]: 1}
+    by_hour = shop.list_rows(HOURS, ["2024-01-01-23:00", "2024-01-02-01:00"])
+    assert by_hour.count_records() == {"2024-01-01-23:00": 1}
+
+
+def test_files_may_have_the_days_before(shop: Shop, tmp_path: Path) -> None:
+    table, files = build_landed_table(DAYS, by="at"), CsvFiles("old/{partition}.csv", fields=FIELDS)
+    load = HistoricalLoad("old", files, dt.date(2023, 1, 1), dt.date(2024, 1, 1))
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "2023-12-31.csv").write_text("id,note,paid\n0,z,1\n")
+    feed = shop.list_rows().source
+    history = History(feed, (load.fit_feed(table, FIELDS),), dt.date(2024, 1, 1))
+    listing = history.list_files(str(tmp_path), table, build_days("2023-12-31", 2))
+    described = listing.describe_files()
+    assert [found.files for found in described.values()] == [1, 0]
+    listing.check_unchanged()
+    shop.run("DELETE FROM orders WHERE id = 1")
+    with pytest.raises(LandingError, match="rows of 2024-01-01 changed while they were"):
+        listing.check_unchanged()
+
+
 def test_a_query_stands_for_a_table(shop: Shop) -> None:
     query = "SELECT id, note, paid, placed FROM orders WHERE id % 2 = 1 AND '1:2' <> ':x';"
     assert shop.list_rows(query=query).count_records() == {KEYS[0]: 1, KEYS[1]: 1}
@@ -214,6 +245,9 @@ def test_what_a_database_refuses_is_said_without_its_secrets(
         assert caught.value.__suppress_context__
         source = replace(shop.list_rows().source, url=url)
         assert "s3cr" not in f"{source!r} {source.locate('/zone')}"
+    url = postgres.create_database().replace("dagster@", f"dagster:{secret}@")
+    with pytest.raises(LandingError, match=r'type integer: "\*\*\*"\): correct its declaration'):
+        shop.list_rows(url=url, query="SELECT 's3cr:t'::int AS id")
     monkeypatch.delenv("SHOP_DB")
     with pytest.raises(LandingNotFoundError, match="the environment variable SHOP_DB isn't set"):
         shop.list_rows(url="SHOP_DB")
