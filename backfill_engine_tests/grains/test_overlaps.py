@@ -40,7 +40,7 @@ def declare(grain: Grain, name: str = "of") -> Table:
         grain=grain,
         folder_by="day" if grain.in_daily_folders else None,
     )
-    calendar = Calendar(dt.date(2013, 1, 9), dt.date(2013, 8, 20))
+    calendar = Calendar(dt.date(2012, 11, 9), dt.date(2013, 8, 20))
     object.__setattr__(table, "calendar", calendar)
     return table
 
