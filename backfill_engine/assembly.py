@@ -10,7 +10,7 @@ from itertools import chain
 from types import ModuleType
 from typing import TypeAlias
 
-from dagster import TimeWindowPartitionMapping
+from dagster import IdentityPartitionMapping, TimeWindowPartitionMapping
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import DeclarationError, SettingsError
@@ -21,7 +21,7 @@ from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.write_modes.choosing import choose_options
 from backfill_engine.settings import Settings, read_settings
 from backfill_engine.sources.history import History
-from backfill_engine.table_assets import SAME_KEY, TableAsset, TableTranslator, Upstream
+from backfill_engine.table_assets import TableAsset, TableTranslator, Upstream
 from backfill_engine.tables.declarations import NAME, Calendar, Table
 
 Declared: TypeAlias = ModuleType | TableAsset
@@ -327,7 +327,7 @@ def _check_mapping(table: Table, upstream: Upstream) -> None:
     """Refuses an input of which no partition could be told that a partition needs."""
     read, mapping = upstream.table, upstream.mapping
     both = f"{table.key} is partitioned by {table.grain} and reads {read.key}, by {read.grain}"
-    if mapping == SAME_KEY and table.grain != read.grain:
+    if isinstance(mapping, IdentityPartitionMapping) and table.grain != read.grain:
         cure = "give Upstream a mapping, such as map_offsets(), or both tables one grain"
         raise DeclarationError(f"{both}, by the same key: {cure}")
     by_time = isinstance(mapping, TimeWindowPartitionMapping)

@@ -9,14 +9,15 @@ Nothing is built here and no environment is read: `assembly` finds what modules 
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dagster import AssetKey, IdentityPartitionMapping, PartitionMapping
+from dagster import AllPartitionMapping, AssetKey, IdentityPartitionMapping, PartitionMapping
 
 from backfill_engine.audit_columns import LANDED_FILE
 from backfill_engine.contents.rows import find_column
 from backfill_engine.errors import DeclarationError
+from backfill_engine.grains.whole import WHOLE
 from backfill_engine.orchestration.due.readiness import Required
 from backfill_engine.publishing.recipes import Compute, CountSource, Recipe
 from backfill_engine.publishing.serving import count_served, read_served
@@ -34,7 +35,8 @@ class Upstream:
 
     Attributes:
         table: the table, as declared.
-        mapping: the partitions that a partition needs of it; else the one of the same key.
+        mapping: the partitions that a partition needs of it; else the one of the same key. A table
+            without partitions is read whole, and reads all that others hold.
         required: which of these must be published before it may go; without the others it is
             provisional.
         rows_for: column of `table` whose value says which partition a row is for, where rows that
@@ -103,6 +105,7 @@ def table_asset(
     if not table.is_published:
         raise DeclarationError(f"{table.key} is written by somebody else: publish another table")
     _check_inputs(table, [upstream.table for upstream in inputs])
+    inputs = [_read_whole(table, upstream) for upstream in inputs]
     for upstream in inputs:
         _check_upstream(table, upstream, landing)
     if landing is not None:
@@ -134,11 +137,24 @@ def _check_inputs(table: Table, inputs: Sequence[Table]) -> None:
         raise DeclarationError(f"{table.key} reads {repeated[0]} twice: name it once in `inputs`")
 
 
+def _read_whole(table: Table, upstream: Upstream) -> Upstream:
+    """Maps all partitions where either table has none: no key of theirs is the same."""
+    is_same_key = isinstance(upstream.mapping, IdentityPartitionMapping)
+    if is_same_key and (table.grain == WHOLE) != (upstream.table.grain == WHOLE):
+        return replace(upstream, mapping=AllPartitionMapping())
+    return upstream
+
+
 def _check_upstream(table: Table, upstream: Upstream, landing: Source | None) -> None:
     read, rows_for = upstream.table, upstream.rows_for
+    if rows_for is not None and WHOLE in (table.grain, read.grain):
+        raise DeclarationError(
+            f"{table.key} finds its rows of {read.key} by `{rows_for}`, and one of them has no "
+            "partitions: leave `rows_for` out, all of it is read"
+        )
     types = {column.name: column.type for column in read.columns}
-    by = find_column(table, table.partition_by)
-    if rows_for is not None and types.get(rows_for) != by.type:
+    by = find_column(table, table.partition_by) if table.partition_by else None
+    if rows_for is not None and by is not None and types.get(rows_for) != by.type:
         raise DeclarationError(
             f"{table.key} finds its rows of {read.key} by `{rows_for}`, which is "
             f"{types.get(rows_for, 'no column')} there, and `{by.name}` is {by.type}: "
@@ -152,6 +168,11 @@ def _check_upstream(table: Table, upstream: Upstream, landing: Source | None) ->
 
 
 def _check_landing(table: Table, landing: Source) -> None:
+    if table.grain == WHOLE:
+        raise DeclarationError(
+            f"{table.key} has no partitions, and what lands is read by partition: read another "
+            "table, or give it `partition_by`"
+        )
     landing.refuse_table(table)
     # What lands has columns beside the record.
     taken = {name.lower() for name in (LANDED_FILE, table.partition_by, table.folder_column)}
@@ -198,7 +219,7 @@ def _find_files(table: Table, compute: Compute, files: Sequence[Path | str]) -> 
 def _count_whole_source(inputs: Sequence[Upstream], landing: Source | None) -> CountSource | None:
     if landing is not None:
         return InputWindow.count_landing
-    if len(inputs) == 1 and inputs[0].mapping == SAME_KEY:
+    if len(inputs) == 1 and isinstance(inputs[0].mapping, IdentityPartitionMapping):
         source = inputs[0].table
         return lambda window: window.count_input(source)
     return None

@@ -6,3 +6,4 @@ from backfill_engine.grains.dates import MONTHS as MONTHS
 from backfill_engine.grains.dates import WEEKS as WEEKS
 from backfill_engine.grains.timestamps import HOURS as HOURS
 from backfill_engine.grains.timestamps import Minutes as Minutes
+from backfill_engine.grains.whole import WHOLE as WHOLE

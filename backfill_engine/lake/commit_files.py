@@ -26,6 +26,7 @@ from deltalake import DeltaTable
 from pyarrow import fs, parquet
 from pydantic import TypeAdapter
 
+from backfill_engine.grains.whole import WHOLE_KEY
 from backfill_engine.lake.commits import Commit, CommitRecord
 from backfill_engine.lake.delta_logs import describe_unreadable, shorten_cause
 from backfill_engine.lake.filesystems import open_filesystem
@@ -74,8 +75,9 @@ def read_changed_folders(uri: str, version: int, column: str) -> frozenset[str] 
     Args:
         uri: of the table.
         version: of the commit.
-        column: the folder column. With column mapping the actions have another name for it; the
-            tables have one folder column, so that its name isn't needed then.
+        column: the folder column; empty of a table without partitions. With column mapping the
+            actions have another name for it; the tables have one folder column, so that its name
+            isn't needed then.
 
     Returns:
         None if an action doesn't say in which folder its file is, or the log no longer has the
@@ -89,11 +91,12 @@ def read_changed_folders(uri: str, version: int, column: str) -> frozenset[str] 
         actions = _read_file(filesystem, uri, _locate(base, version))
     except FileNotFoundError:
         return None
+    written = (action.get("add") or action.get("remove") for action in actions)
+    changed = [file for file in written if file and file.get("dataChange", True)]
+    if not column:
+        return frozenset({WHOLE_KEY} if changed else ())
     folders: set[str] = set()
-    for action in actions:
-        file = action.get("add") or action.get("remove")
-        if file is None or not file.get("dataChange", True):
-            continue
+    for file in changed:
         values = file.get("partitionValues") or _read_path_values(file["path"])
         if column not in values and len(values) != 1:
             return None
@@ -255,6 +258,8 @@ class CommitReader:
 
     def _build_commit(self, version: int, info: Mapping[str, Any]) -> Commit:
         record = CommitRecord.from_json(info.get("userMetadata"))
+        if not (self._table.is_published or self._table.folder_column):
+            record = None  # It tells of partitions, and the table is read whole.
         return Commit(
             version=version,
             committed_at=dt.datetime.fromtimestamp(info.get("timestamp", 0) / 1000, tz=dt.UTC),

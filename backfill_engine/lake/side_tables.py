@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from pyarrow.compute import field
+from pyarrow.compute import field, scalar
 from pydantic import TypeAdapter
 
 from backfill_engine.audit_columns import REJECT_COLUMNS
@@ -200,8 +200,10 @@ def read_kept_aside(
         TableError: if a table of these can't be read or is gone.
     """
     keys = [partition.key for partition in partitions]
-    place = field(table.partition_by)
-    in_slices = (place >= partitions[0].slice.start) & (place < partitions[-1].slice.end)
+    in_slices = scalar(True)  # noqa: FBT003
+    if table.partition_by:
+        place = field(table.partition_by)
+        in_slices = (place >= partitions[0].slice.start) & (place < partitions[-1].slice.end)
     found: list[KeptAside] = []
     for what, aside, wanted in (
         ("withheld rows", build_withheld_table(table), field("partition_key").isin(keys)),

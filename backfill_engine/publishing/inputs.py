@@ -151,13 +151,16 @@ class PinnedInputs:
     def measure_bytes(self, partitions: Sequence[Partition]) -> dict[str, int]:
         """Sums the bytes of input by partition key.
 
-        These are what landed, and the input tables' folders of that name.
+        These are what landed, and the input tables' folders of that name; of a table without
+        partitions, all of the input tables.
         """
         sizes = dict(self.listing.measure_bytes()) if self.listing else {}
         for log in self.inputs.values():
             folders = log.sum_folder_bytes()
             for partition in partitions:
-                size = folders.get(find_folder(self.target.table, partition), 0)
+                size = sum(folders.values())
+                if self.target.table.folder_column:
+                    size = folders.get(find_folder(self.target.table, partition), 0)
                 sizes[partition.key] = sizes.get(partition.key, 0) + size
         return sizes
 

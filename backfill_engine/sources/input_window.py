@@ -117,14 +117,24 @@ class InputWindow:
             days_before: how far the window reaches back before each partition.
             days_after: how far it reaches on behind each.
         """
+        if not self.table.partition_by:
+            return self.read_whole(table)
         slices = widen_slices(
             self.slices,
             before=dt.timedelta(days=days_before),
             after=dt.timedelta(days=days_after),
         )
+        return self.read_whole(table).where(build_predicate(column, slices))
+
+    def read_whole(self, table: Table) -> DataFrame:
+        """Reads all rows of an input table, such as a dimension.
+
+        Args:
+            table: one of the inputs that the asset declares, without partitions, or with a mapping
+                that gives all of its partitions.
+        """
         log, overlay = self._find_input(table)
-        rows = overlay.read_over(self.spark, log) if overlay else read_table(self.spark, log)
-        return rows.where(build_predicate(column, slices))
+        return overlay.read_over(self.spark, log) if overlay else read_table(self.spark, log)
 
     def _find_input(self, table: Table) -> tuple[TableLog, Overlay | None]:
         """Finds an input by its declaration, which knows nothing of the keys of assets."""
