@@ -70,7 +70,8 @@ def read_commit_infos(uri: str, *, after: int, up_to: int) -> list[tuple[int, di
 def read_changed_folders(uri: str, version: int, column: str) -> frozenset[str] | None:
     """Reads the folders (their values as text) whose data a commit changed, by its file actions.
 
-    Actions that say that they change no data (`dataChange` is false: compaction) don't count.
+    Actions that say that they change no data (`dataChange` is false: compaction) don't count. Where
+    the commit has a change data feed, that alone says what changed, and not which files it wrote.
 
     Args:
         uri: of the table.
@@ -92,7 +93,8 @@ def read_changed_folders(uri: str, version: int, column: str) -> frozenset[str] 
     except FileNotFoundError:
         return None
     written = (action.get("add") or action.get("remove") for action in actions)
-    changed = [file for file in written if file and file.get("dataChange", True)]
+    changed = [action["cdc"] for action in actions if "cdc" in action]
+    changed = changed or [file for file in written if file and file.get("dataChange", True)]
     if not column:
         return frozenset({WHOLE_KEY} if changed else ())
     folders: set[str] = set()
