@@ -9,15 +9,16 @@ Nothing is built here and no environment is read: `assembly` finds what modules 
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dagster import AssetKey, IdentityPartitionMapping, PartitionMapping
+from dagster import AllPartitionMapping, AssetKey, IdentityPartitionMapping, PartitionMapping
 
 from backfill_engine.audit_columns import LANDED_FILE
 from backfill_engine.contents.rows import find_column
 from backfill_engine.errors import DeclarationError
 from backfill_engine.grains.overlaps import holds_whole
+from backfill_engine.grains.whole import WHOLE
 from backfill_engine.orchestration.due.readiness import Required
 from backfill_engine.publishing.recipes import Compute, CountSource, Recipe
 from backfill_engine.publishing.serving import count_served, read_served
@@ -41,7 +42,8 @@ class Upstream:
     Attributes:
         table: the table, as declared.
         mapping: the partitions that a partition needs of it; None for those that hold any of its
-            values: of the same grain the one of the same key, of a month its days.
+            values: of the same grain the one of the same key, of a month its days. A table without
+            partitions is read whole, and reads all that others hold.
         required: which of these must be published before it may go; without the others it is
             provisional.
         rows_for: column of `table` whose value says which partition a row is for, where rows that
@@ -111,6 +113,7 @@ def table_asset(
     if not table.is_published:
         raise DeclarationError(f"{table.key} is written by somebody else: publish another table")
     _check_inputs(table, [upstream.table for upstream in inputs])
+    inputs = [_read_whole(table, upstream) for upstream in inputs]
     for upstream in inputs:
         _check_upstream(table, upstream, landing)
     if landing is not None:
@@ -142,11 +145,24 @@ def _check_inputs(table: Table, inputs: Sequence[Table]) -> None:
         raise DeclarationError(f"{table.key} reads {repeated[0]} twice: name it once in `inputs`")
 
 
+def _read_whole(table: Table, upstream: Upstream) -> Upstream:
+    """Maps all partitions where either table has none: no key of theirs is the same."""
+    is_open = upstream.mapping is None or is_same_key(upstream.mapping)
+    if is_open and (table.grain == WHOLE) != (upstream.table.grain == WHOLE):
+        return replace(upstream, mapping=AllPartitionMapping())
+    return upstream
+
+
 def _check_upstream(table: Table, upstream: Upstream, landing: Source | None) -> None:
     read, rows_for = upstream.table, upstream.rows_for
+    if rows_for is not None and WHOLE in (table.grain, read.grain):
+        raise DeclarationError(
+            f"{table.key} finds its rows of {read.key} by `{rows_for}`, and one of them has no "
+            "partitions: leave `rows_for` out, all of it is read"
+        )
     types = {column.name: column.type for column in read.columns}
-    by = find_column(table, table.partition_by)
-    if rows_for is not None and types.get(rows_for) != by.type:
+    by = find_column(table, table.partition_by) if table.partition_by else None
+    if rows_for is not None and by is not None and types.get(rows_for) != by.type:
         raise DeclarationError(
             f"{table.key} finds its rows of {read.key} by `{rows_for}`, which is "
             f"{types.get(rows_for, 'no column')} there, and `{by.name}` is {by.type}: "
@@ -160,6 +176,11 @@ def _check_upstream(table: Table, upstream: Upstream, landing: Source | None) ->
 
 
 def _check_landing(table: Table, landing: Source) -> None:
+    if table.grain == WHOLE:
+        raise DeclarationError(
+            f"{table.key} has no partitions, and what lands is read by partition: read another "
+            "table, or give it `partition_by`"
+        )
     landing.refuse_table(table)
     # What lands has columns beside the record.
     taken = {name.lower() for name in (LANDED_FILE, table.partition_by, table.folder_column)}
@@ -217,7 +238,8 @@ def _count_whole_source(
 def _reads_whole(table: Table, upstream: Upstream) -> bool:
     """Tells whether each partition of an input is read by a single one, as days are by months."""
     if upstream.mapping is None:
-        return holds_whole(table.grain, upstream.table.grain)
+        grain, read = table.grain, upstream.table.grain
+        return grain == read or holds_whole(grain, read)
     return is_same_key(upstream.mapping)
 
 

@@ -81,7 +81,7 @@ Input: TypeAlias = Source | TableAsset | Table | Upstream | DayWindow
 def table(
     key: str,
     *,
-    partition_by: str,
+    partition_by: str = "",
     inputs: Mapping[str, Input],
     columns: Sequence[Column] = (),
     grain: Grain[Any] = DAYS,
@@ -96,7 +96,8 @@ def table(
 
     Args:
         key: `layer/name` of the table.
-        partition_by: the column whose values decide the partition.
+        partition_by: the column whose values decide the partition; left out of a table that is
+            read and written whole.
         inputs: what each parameter of the function is read from. Of files it gets the declared
             fields, typed, without the records that are rejected, and beside them the partition's
             column and `source_file`; fields that aren't declared aren't read. Of Parquet without
@@ -123,7 +124,7 @@ def table(
                 f"{key} has rows of several days of {read.table.key}, whose `{partition_by}` says "
                 "of which: call its own partition column otherwise"
             )
-    if not any(column.name == partition_by for column in columns):
+    if partition_by and not any(column.name == partition_by for column in columns):
         columns = (required(partition_by, grain.column_types[0]), *columns)
     if sources and not any(isinstance(rule, Reconciled) for rule in rules):
         rules = (*rules, Reconciled())
@@ -238,6 +239,8 @@ class _Computation:
         by = self.table.partition_by
         days = read.days if isinstance(read, DayWindow) else 1
         found = read.table if isinstance(read, DayWindow | Upstream) else _find_table(read)  # type: ignore[arg-type]
+        if not found.partition_by:
+            return window.read_whole(found)
         rows = window.read(found, column=found.partition_by, days_before=days - 1)
         if days == 1:
             is_same = found.partition_by == by or found.grain != self.table.grain

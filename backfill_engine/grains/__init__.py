@@ -9,3 +9,4 @@ from backfill_engine.grains.dates import YEARS as YEARS
 from backfill_engine.grains.dates import Days as Days
 from backfill_engine.grains.timestamps import HOURS as HOURS
 from backfill_engine.grains.timestamps import Minutes as Minutes
+from backfill_engine.grains.whole import WHOLE as WHOLE

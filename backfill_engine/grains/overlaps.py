@@ -18,8 +18,9 @@ def find_moment(bound: SliceBound) -> Any:
 
 
 def are_comparable(grain: Grain, other: Grain) -> bool:
-    """Tells whether both grains are of time, or both of integers."""
-    return bool(grain.cron) == bool(other.cron)
+    """Tells whether both grains are of time, or both of integers, or of no column at all."""
+    is_alike = bool(grain.cron) == bool(other.cron)
+    return is_alike and bool(grain.column_types) == bool(other.column_types)
 
 
 def find_cover(grain: Grain, start: SliceBound, end: SliceBound) -> tuple[SliceBound, SliceBound]:

@@ -13,9 +13,13 @@ from dataclasses import dataclass
 
 from backfill_engine.grains.grain import Grain, SliceBound
 from backfill_engine.grains.overlaps import find_cover
+from backfill_engine.grains.whole import WHOLE_KEY
 from backfill_engine.tables.declarations import Table
 
 _NOTHING = dt.timedelta()
+
+EVERY_ROW = "true"
+"""The predicate of a table without partitions."""
 
 
 @dataclass(frozen=True)
@@ -127,8 +131,13 @@ def list_overlapping(table: Table, partition: Partition) -> list[Partition]:
 
 
 def find_folder(table: Table, partition: Partition) -> str:
-    """Finds the folder that holds the partition: its value as the log has it."""
+    """Finds the folder that holds the partition: its value as the log has it.
+
+    A table without partitions has none: all of it counts as a folder of its only key.
+    """
     start = partition.slice.start
+    if not table.folder_column:
+        return WHOLE_KEY
     if table.folder_by is not None:
         assert isinstance(start, dt.datetime)
         return str(start.date())
@@ -169,7 +178,7 @@ def build_table_predicate(table: Table, slices: Iterable[Slice]) -> str:
     """
     merged = merge_slices(slices)
     if table.folder_by is None:
-        return build_predicate(table.partition_by, merged, table.grain)
+        return build_folder_predicate(table, merged)
     days = [_cover_days(times) for times in merged]
     whole = all(
         (times.start, times.end) == (_find_midnight(cover.start), _find_midnight(cover.end))
@@ -188,7 +197,8 @@ def build_folder_predicate(table: Table, slices: Iterable[Slice]) -> str:
         ValueError: if there is no slice.
     """
     if table.folder_by is None:
-        return build_predicate(table.partition_by, slices, table.grain)
+        predicate = build_predicate(table.partition_by, slices, table.grain)
+        return predicate if table.partition_by else EVERY_ROW
     return build_predicate(table.folder_by, map(_cover_days, slices))
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from pyarrow.compute import field
+from pyarrow.compute import field, scalar
 from pydantic import TypeAdapter
 
 from backfill_engine.audit_columns import REJECT_COLUMNS
@@ -200,9 +200,11 @@ def read_kept_aside(
         TableError: if a table of these can't be read or is gone.
     """
     keys = [partition.key for partition in partitions]
-    place = field(table.partition_by)
-    first, end = map(table.grain.find_stored, (partitions[0].slice.start, partitions[-1].slice.end))
-    in_slices = (place >= first) & (place < end)
+    in_slices = scalar(True)  # noqa: FBT003
+    if table.partition_by:
+        place, write = field(table.partition_by), table.grain.find_stored
+        first, end = write(partitions[0].slice.start), write(partitions[-1].slice.end)
+        in_slices = (place >= first) & (place < end)
     found: list[KeptAside] = []
     for what, aside, wanted in (
         ("withheld rows", build_withheld_table(table), field("partition_key").isin(keys)),

@@ -31,10 +31,10 @@ def check_stored(log: TableLog, *, evolves: bool = False) -> None:
     where = f"{table.key} at {log.uri}"
     check_grain(log)
     folders = log.snapshot.metadata().partition_columns
-    if folders != [table.folder_column]:
+    if folders != [name for name in [table.folder_column] if name]:
         raise TableError(
-            f"{where} has folders by {', '.join(folders) or 'nothing'}, and {table.folder_column} "
-            f"is declared: {_START_ANEW}"
+            f"{where} has folders by {', '.join(folders) or 'nothing'}, and "
+            f"{table.folder_column or 'nothing'} is declared: {_START_ANEW}"
         )
     stored = _read_fields(log)
     for column in table.columns:
@@ -171,9 +171,10 @@ def build_create_table(table: Table, uri: str, *, retention_days: int) -> str:
     """Builds the statement that creates the empty table at `uri`, unless it is there."""
     properties = build_table_properties(table, retention_days=retention_days)
     listed = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
+    folders = f"PARTITIONED BY (`{table.folder_column}`) " if table.folder_column else ""
     return (
         f"CREATE TABLE IF NOT EXISTS delta.`{uri}` ({build_ddl(table.columns)}) USING DELTA "
-        f"PARTITIONED BY (`{table.folder_column}`) TBLPROPERTIES ({listed})"
+        f"{folders}TBLPROPERTIES ({listed})"
     )
 
 

@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from backfill_engine.errors import HistoryError, TableError
+from backfill_engine.grains.whole import WHOLE_KEY
 from backfill_engine.lake.commit_files import (
     CommitReader,
     PublishIndex,
@@ -360,6 +361,10 @@ class TableLog:
         if self.snapshot is None:
             return []
         files = self.snapshot.get_add_actions(flatten=True)
+        figures = [files.column(column).to_pylist() for column in columns]
+        if not self.table.folder_column:
+            # Whatever folders somebody else's table has: all of it is read.
+            return list(zip([WHOLE_KEY] * files.num_rows, *figures, strict=True))
         if f"partition.{self.table.folder_column}" not in files.schema.names:
             raise TableError(
                 f"{self.table.key}: the table at {self.uri} has no folders by "
@@ -367,7 +372,6 @@ class TableLog:
                 "declare the column that it is partitioned by"
             )
         folders = files.column(f"partition.{self.table.folder_column}").to_pylist()
-        figures = (files.column(column).to_pylist() for column in columns)
         return list(zip(map(str, folders), *figures, strict=True))
 
     def find_missing_files(self, partitions: Iterable[Partition]) -> list[str]:

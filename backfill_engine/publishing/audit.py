@@ -169,6 +169,8 @@ def compute_rows(recipe: Recipe, window: InputWindow, options: WriteOptions) -> 
     _check_computed(rows, window.stored_table)
     computed = mark_filtered_out(rows, window, options)
     rows = add_folder(find_write_mode(options).combine(computed, window, options), recipe.table)
+    if not recipe.table.folder_column:
+        return rows
     # Rows of a folder together, so that each folder becomes one file.
     return rows.repartition(recipe.table.folder_column)
 

@@ -152,18 +152,22 @@ class PinnedInputs:
     def measure_bytes(self, partitions: Sequence[Partition]) -> dict[str, int]:
         """Sums the bytes of input by partition key.
 
-        These are what landed, and the input tables' folders of the same values.
+        These are what landed, and the input tables' folders of the same values; of a table without
+        partitions, all of the input tables.
         """
         sizes = dict(self.listing.measure_bytes()) if self.listing else {}
         for log in self.inputs.values():
             folders = log.sum_folder_bytes()
-            alike = are_comparable(self.target.table.grain, log.table.grain)
+            read, target = log.table, self.target.table
+            is_whole = not target.folder_column
+            alike = is_whole or are_comparable(target.grain, read.grain)
             for partition in partitions if alike else ():
-                read = {
-                    find_folder(log.table, other)
-                    for other in list_overlapping(log.table, partition)
-                }
-                size = sum(folders.get(folder, 0) for folder in read)
+                names = folders.keys()
+                if not is_whole:
+                    names = {
+                        find_folder(read, other) for other in list_overlapping(read, partition)
+                    }
+                size = sum(folders.get(name, 0) for name in names)
                 sizes[partition.key] = sizes.get(partition.key, 0) + size
         return sizes
 

@@ -32,8 +32,10 @@ from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.writer import create_table
 from backfill_engine.publishing.results import PartitionResult, Run, describe_failures
 from backfill_engine.sources.input_window import InputWindow
+from backfill_engine.tables.columns import Column, build_ddl
 
 _NUMBER = f"{ENGINE_PREFIX}number"
+_REJECTED = tuple(Column(name, "STRING", "") for name in (LANDED_FILE, "reason", "line"))
 
 
 def keep_withheld_rows(
@@ -111,8 +113,8 @@ def keep_rejected_records(
     ]
     if not touched:
         return
-    partition_by, find_stored = window.table.partition_by, window.table.grain.find_stored
-    kind = next(column.type for column in window.table.columns if column.name == partition_by)
+    by = [column for column in side_table.columns if column.name == side_table.partition_by]
+    find_stored = window.table.grain.find_stored
     records = window.spark.createDataFrame(
         [
             (
@@ -123,13 +125,13 @@ def keep_rejected_records(
             )
             for broken in broken_files
         ],
-        f"`{partition_by}` {kind}, {LANDED_FILE} string, reason string, line string",
+        build_ddl((*by, *_REJECTED), constraints=False),
     )
     if REJECT_REASON in frame.columns:
         names = [name for name in (LANDED_FILE, REJECTED_FILE) if name in frame.columns]
         file = F.col(names[0]) if names else F.lit("")
         rejected = frame.where(F.col(REJECT_REASON).isNotNull()).select(
-            partition_by,
+            *(column.name for column in by),
             file.alias(LANDED_FILE),
             F.col(REJECT_REASON).alias("reason"),
             F.col(REJECTED_LINE).alias("line"),

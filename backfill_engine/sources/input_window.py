@@ -119,14 +119,15 @@ class InputWindow:
             days_before: how far the window reaches back before each partition.
             days_after: how far it reaches on behind each.
         """
+        rows = self.read_whole(table)
+        if not self.table.partition_by:
+            return rows
         slices = widen_slices(
             self.slices,
             before=dt.timedelta(days=days_before),
             after=dt.timedelta(days=days_after),
         )
-        log, overlay = self._find_input(table)
-        rows = overlay.read_over(self.spark, log) if overlay else read_table(self.spark, log)
-        read, grain = log.table, self.table.grain
+        read, grain = self._find_input(table)[0].table, self.table.grain
         if column in (read.partition_by, read.folder_by):
             covers = [find_cover(read.grain, slice_.start, slice_.end) for slice_ in slices]
             covered = slices if read.grain == grain else [Slice(*cover) for cover in covers]
@@ -134,6 +135,16 @@ class InputWindow:
         types = {declared.name: declared.type for declared in read.columns}
         is_alike = types.get(column) in grain.column_types
         return rows.where(build_predicate(column, slices, grain if is_alike else None))
+
+    def read_whole(self, table: Table) -> DataFrame:
+        """Reads all rows of an input table, such as a dimension.
+
+        Args:
+            table: one of the inputs that the asset declares, without partitions, or with a mapping
+                that gives all of its partitions.
+        """
+        log, overlay = self._find_input(table)
+        return overlay.read_over(self.spark, log) if overlay else read_table(self.spark, log)
 
     def _find_input(self, table: Table) -> tuple[TableLog, Overlay | None]:
         """Finds an input by its declaration, which knows nothing of the keys of assets."""

@@ -10,6 +10,7 @@ from backfill_engine.audit_columns import LANDED_LINE, REJECT_COLUMNS, is_reserv
 from backfill_engine.errors import DeclarationError
 from backfill_engine.grains.dates import DAYS
 from backfill_engine.grains.grain import Grain
+from backfill_engine.grains.whole import WHOLE
 from backfill_engine.rules.count_rules import Shrink
 from backfill_engine.rules.declared import (
     DeclaredFields,
@@ -77,11 +78,12 @@ class Table:
     Attributes:
         layer: such as `raw` or `gold`: the table's folder, and the first part of its key.
         name: table name within the layer.
-        partition_by: the column whose values decide the partition.
+        partition_by: the column whose values decide the partition; left out of a table without
+            partitions, such as a dimension: all of it is one, called `whole`.
         columns: in the order in which they are stored.
         infers: whether what its function computes beyond `columns` are columns, too: as the first
             run computes them, and from then on as they are stored.
-        grain: which of these values make one partition.
+        grain: which of these values make one partition; `WHOLE` of a table without partitions.
         folder_by: a DATE column, the day of `partition_by`, with a folder a day; whatever computes
             the rows need not set it. None for a folder for each value of `partition_by`.
         natural_key: columns that together identify a row; empty where rows may repeat.
@@ -118,8 +120,8 @@ class Table:
 
     layer: str
     name: str
-    partition_by: str
-    columns: tuple[Column, ...]
+    partition_by: str = ""
+    columns: tuple[Column, ...] = ()
     grain: Grain = DAYS
     folder_by: str | None = None
     natural_key: tuple[str, ...] = ()
@@ -145,6 +147,8 @@ class Table:
     def __post_init__(self) -> None:
         names = tuple(column.name for column in self.columns)
         object.__setattr__(self, "column_names", names)
+        if not self.partition_by and self.grain == DAYS:
+            object.__setattr__(self, "grain", WHOLE)
         self._check_names()
         check_columns(self.key, self.columns)
         self._check_partitions()
@@ -155,7 +159,7 @@ class Table:
 
     @property
     def folder_column(self) -> str:
-        """The column of which each value is a folder."""
+        """The column of which each value is a folder; empty if the table has no partitions."""
         return self.folder_by or self.partition_by
 
     @property
@@ -239,6 +243,17 @@ class Table:
             raise DeclarationError(
                 f"{self.key}: {self.grain!r} is no grain: give one of `backfill_engine.grains`, "
                 "such as DAYS or Buckets(step=…, space=…)"
+            )
+        if self.grain == WHOLE:
+            if self.partition_by or self.folder_by or not self.columns:
+                raise DeclarationError(
+                    f"{self.key} has no partitions: leave `partition_by` and `folder_by` out, and "
+                    "name its `columns`; or give it another grain"
+                )
+            return
+        if not self.partition_by:
+            raise DeclarationError(
+                f"{self.key} is partitioned by {self.grain}: name the column, as `partition_by`"
             )
         self._check_required(self.partition_by, self.folder_column)
         for name in (self.partition_by, self.folder_column):

@@ -247,7 +247,7 @@ def count_changed_values(
         without a natural key.
     """
     table = before.table
-    keys = [table.partition_by, *(key for key in table.natural_key if key != table.partition_by)]
+    keys = list(dict.fromkeys(filter(None, (table.partition_by, *table.natural_key))))
     others = [name for name in table.column_names if name not in (*keys, table.folder_by)]
     if not table.natural_key or not others:
         return {}

@@ -18,6 +18,7 @@ from backfill_engine.catalog import Catalog
 from backfill_engine.errors import PartitionRangeError, SettingsError
 from backfill_engine.grains.buckets import Buckets
 from backfill_engine.grains.overlaps import find_moment
+from backfill_engine.grains.whole import WHOLE, WHOLE_KEY
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
@@ -219,6 +220,11 @@ def find_touched_partitions(
         PartitionRangeError: if a bound can't be read, the range is empty or reversed, it touches no
             partition, or a bound cuts one and must not.
     """
+    if table.grain == WHOLE:
+        raise PartitionRangeError(
+            f"{table.key} has no partitions that bounds could touch: give --from {WHOLE_KEY} --to "
+            f"{WHOLE_KEY}"
+        )
     is_integer = isinstance(table.grain, Buckets)
     begin, stop = _read_bounds(
         _read_integer if is_integer else _read_moment,
