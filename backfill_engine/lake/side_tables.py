@@ -61,7 +61,11 @@ def build_withheld_table(table: Table) -> Table:
             required("run_id", "STRING", "That run"),
             required("partition_key", "STRING", "The partition"),
             required("reason", "STRING", "Failed checks with measured values and bounds"),
-            *(Column(names[column.name], column.type, column.comment) for column in table.columns),
+            *(
+                # A text that doesn't fit may be why.
+                Column(names[column.name], column.parsed_type.of_values, column.comment)
+                for column in table.columns
+            ),
         ),
     )
 
