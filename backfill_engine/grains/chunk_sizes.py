@@ -110,7 +110,7 @@ def find_why_unfit(size: ChunkSize, grain: Grain) -> str:
     sample = _FEBRUARY if grain.bound_type == "TIMESTAMP" else _FEBRUARY.date()
     start = grain.find_first(sample if grain.cron else 0)
     first, end = map(find_moment, (start, grain.find_end(start)))
-    chunk_first, chunk_end = size.find_bounds(start)
+    chunk_first, chunk_end = map(find_moment, size.find_bounds(start))
     if chunk_end - chunk_first < end - first:
         return f"{size} is smaller than a partition, as these are {grain}: give a larger chunk"
     return ""

@@ -22,7 +22,7 @@ from backfill_engine.lake.partitions import Slice
 HASHES = 2**64
 """A hash of rows is a sum modulo this."""
 
-_FULL_NAMES = dict.fromkeys(("postgres", "postgresql"), "postgresql+psycopg2")
+_FULL_NAMES: dict[str, str] = dict.fromkeys(("postgres", "postgresql"), "postgresql+psycopg2")
 _TIME_PARTS = ("year", "month", "day", "hour", "minute")
 
 

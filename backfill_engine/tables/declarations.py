@@ -171,7 +171,7 @@ class Table:
         required_names = tuple(column.name for column in self.columns if not column.nullable)
         of_source = Emptied(empty=self.empty), LandedFiles()
         lengths = tuple(
-            (column.name, *column.parsed_type.digits)
+            (column.name, column.parsed_type.digits[0], column.parsed_type.digits[1])
             for column in self.columns
             if column.parsed_type.kind == "STRING" and column.parsed_type.digits
         )

@@ -2,6 +2,7 @@
 
 import datetime as dt
 from itertools import product
+from typing import Any
 
 import pytest
 from dagster import (
@@ -65,7 +66,7 @@ def test_dagster_maps_each_partition_to_those_that_hold_any_of_its_values(
             )
 
 
-def find_moment(bound):
+def find_moment(bound: Any) -> Any:
     if isinstance(bound, dt.date) and not isinstance(bound, dt.datetime):
         return dt.datetime.combine(bound, dt.time(), dt.UTC)
     return bound
