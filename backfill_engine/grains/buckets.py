@@ -81,6 +81,10 @@ class Buckets(Grain[int]):
         """
         return f"(`{column}` - pmod(`{column}`, {self.step})) div {self.step}"
 
+    def first_sql(self, value: str) -> str:
+        """Builds the SQL for the first integer of the value's bucket."""
+        return f"{value} - pmod({value}, {self.step})"
+
     def is_over(self, start: int, day: dt.date) -> bool:
         """Returns True always: what comes later has a larger key."""
         return True

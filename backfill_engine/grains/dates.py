@@ -161,11 +161,19 @@ class Weekly(DateGrain):
         """Builds the SQL that counts the weeks since that of 1970-01-01."""
         return f"floor(({DAYS.number_sql(column)} + {_DAYS_BEFORE_EPOCH}) / 7)"
 
+    def first_sql(self, value: str) -> str:
+        """Builds the SQL for the Monday."""
+        return f"trunc({value}, 'week')"
+
     def __str__(self) -> str:
         return "weeks"
 
 
 WEEKS = Weekly()
+
+
+_UNITS = {1: "month", 3: "quarter", 12: "year"}
+"""By a number of months, what Spark calls them."""
 
 
 class _MonthGrain(DateGrain):
@@ -192,6 +200,10 @@ class _MonthGrain(DateGrain):
         """Builds the SQL that counts the partitions since January 1970."""
         months = f"(year(`{column}`) - 1970) * 12 + month(`{column}`) - 1"
         return months if self.months == 1 else f"floor(({months}) / {self.months})"
+
+    def first_sql(self, value: str) -> str:
+        """Builds the SQL for the first day of the partition."""
+        return f"trunc({value}, '{_UNITS[self.months]}')"
 
 
 @dataclass(frozen=True)

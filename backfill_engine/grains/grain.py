@@ -98,6 +98,13 @@ class Grain(ABC, Generic[Bound]):
     def number_sql(self, column: str) -> str:
         """Builds the Spark SQL for `find_number` of a column's values: an integer."""
 
+    def first_sql(self, value: str) -> str:
+        """Builds the Spark SQL for what the column is to hold, of SQL for a value.
+
+        That is the partition's first value; of a part of a day, the moment itself.
+        """
+        return value
+
     def find_peer_group(self, start: Bound) -> Hashable:
         """Finds what is the same for partitions that are compared with each other.
 

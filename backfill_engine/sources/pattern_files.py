@@ -446,7 +446,8 @@ class PatternListing(LineListing):
             }
         )
         slices = (partition.slice for partition in self.partitions)
-        stored = self.table.grain.stored_sql(f"`{by}`")
+        grain = self.table.grain
+        stored = grain.stored_sql(grain.first_sql(f"`{by}`"))
         return placed.where(build_predicate(by, slices)).withColumn(by, F.expr(stored))
 
     def count_lines(self) -> dict[str, int]:
