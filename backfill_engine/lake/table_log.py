@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
+from urllib.parse import unquote
 
+import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
@@ -40,6 +42,9 @@ from backfill_engine.lake.partitions import Partition, find_folder, find_partiti
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.whole_files import find_id
 from backfill_engine.tables.declarations import Table
+
+_DELETION_VECTORS = "deletionVectors"
+"""What the protocol of a table calls them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,15 +332,30 @@ class TableLog:
     def count_folder_rows(self) -> dict[str, int]:
         """Counts the rows per folder (its value as text), from file statistics.
 
-        Of files that another program wrote without statistics, from the files themselves.
+        Of files that another program wrote without statistics, from the files themselves. Rows that
+        deletion vectors leave out don't count.
         """
-        counts = self.list_files("num_records", "path")
+        counts, deleted = self.list_files("num_records", "path"), self._count_deleted_rows()
         missing = [path for _, rows, path in counts if rows is None]
         counted = count_file_rows(self.uri, missing) if missing else {}
         sums: Counter[str] = Counter()
         for folder, rows, path in counts:
-            sums[folder] += counted[path] if rows is None else rows
+            stored = counted[path] if rows is None else rows
+            sums[folder] += stored - deleted.get(unquote(path), 0)
         return dict(sums)
+
+    def _count_deleted_rows(self) -> dict[str, int]:
+        """Counts the rows that deletion vectors leave out, by path of the data file."""
+        snapshot = self.snapshot
+        if snapshot is None or _DELETION_VECTORS not in (snapshot.protocol().reader_features or ()):
+            return {}
+        return {
+            unquote(uri.removeprefix(snapshot.table_uri)): kept.values.false_count
+            for batch in snapshot.deletion_vectors()
+            for uri, kept in zip(
+                batch.column(0).to_pylist(), pa.array(batch.column(1)), strict=True
+            )
+        }
 
     def count_folder_files(self) -> dict[str, int]:
         """Counts the data files per folder (its value as text)."""
