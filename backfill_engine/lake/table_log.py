@@ -401,14 +401,20 @@ class TableLog:
 
     def _describe_last_changes(self, keys: Iterable[str]) -> dict[str, str]:
         """Says of each key which version changed it last, and reads no commit below these."""
-        versions, left, commits = dict[str, str](), set(keys), self.iterate_commits()
+        versions, left, commits = dict[str, str](), set(keys), self._iterate_known_commits()
         while left and (commit := next(commits, None)):
             changed = commit.find_changed(left)
             versions |= dict.fromkeys(changed, str(commit.version))
             left -= changed
         if left:
-            versions |= dict.fromkeys(left, f"before {self.begins_with}")
+            versions |= dict.fromkeys(left, f"before {self.known_since}")
         return {key: f"version {versions[key]} of {self.table_id}" for key in keys}
+
+    def _iterate_known_commits(self) -> Iterator[Commit]:
+        """Goes through what the log still has, and then through what the index has of the rest."""
+        yield from self.iterate_commits()
+        if not self.lacks_commits:
+            yield from self.index.commits
 
     @cached_property
     def _made_until(self) -> tuple[list[int], list[float]]:
