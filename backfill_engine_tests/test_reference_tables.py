@@ -214,7 +214,7 @@ def test_a_table_without_partitions_is_audited_withheld_kept_and_rolled_back(
     assert all(line.holds is not False for lines in verified.values() for line in lines)
 
     config = {"table": "ref/zones", "first": "whole", "last": "whole", "to_version": first.version}
-    job = city.defs.resolve_job_def("rollback_partitions")
+    job = city.defs.get_repository_def().get_job("rollback_partitions")
     assert job.execute_in_process(
         instance=city.instance, run_config={"ops": {"restore_partitions": {"config": config}}}
     ).success
