@@ -263,6 +263,21 @@ def test_their_log_is_read_as_far_as_it_says_what_changed_each_day_last(
     assert now.checksums == {**log.checksums, DAYS[2]: f"version before 2 of {log.table_id}"}
 
 
+def test_a_log_that_was_cleaned_since_a_step_read_it_makes_nothing_stale(lake: Lake) -> None:
+    for days in (DAYS, DAYS[2:], DAYS[:1]):
+        lake.write(days, 1)
+    (theirs,) = lake.catalog.external
+    log = read_log(lake.catalog.warehouse, theirs).keep_publishes()
+    assert find_differing(log, log) == []
+    lake.write(DAYS[1:2], 1)
+    log.open_snapshot().create_checkpoint()
+    for version in (0, 1):
+        (lake.root / "theirs" / "_delta_log" / f"{version:020}.json").unlink()
+    now = read_log(lake.catalog.warehouse, theirs)
+    assert now.begins_with == 2
+    assert find_differing(log, now) == [DAYS[1]]
+
+
 def test_a_place_without_their_table_is_named(lake: Lake) -> None:
     (theirs,) = lake.catalog.external
     with pytest.raises(

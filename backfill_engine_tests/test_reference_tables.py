@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from backfill_engine import (
     Calendar,
     Catalog,
+    Column,
     DeclarationError,
     ExternalDelta,
     InputWindow,
@@ -25,10 +26,15 @@ from backfill_engine import (
     table_asset,
 )
 from backfill_engine.asset_definitions import find_catalogs
+from backfill_engine.contents.partition_contents import read_back
 from backfill_engine.errors import PartitionRangeError, TableError
+from backfill_engine.extras.comparison.contents import read_contents
+from backfill_engine.extras.comparison.golden import read_golden
 from backfill_engine.grains import HOURS, WHOLE
 from backfill_engine.lake.partitions import build_partitions
+from backfill_engine.lake.side_tables import read_kept_aside
 from backfill_engine.lake.table_log import TableLog, read_log
+from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.planning.planning import open_planner
 from backfill_engine.orchestration.planning.plans import Only
 from backfill_engine.orchestration.planning.run_requests import Memory, find_run_requests
@@ -195,7 +201,11 @@ def test_a_table_without_partitions_is_audited_withheld_kept_and_rolled_back(
     assert first.open_snapshot().metadata().partition_columns == []
     city.write_zones("Bronx")
     assert not city.run("ref/zones", *WHOLE_RANGE), "over half of its rows would vanish"
-    assert city.read_log("ref/zones").publishes["whole"].version == first.version
+    after = city.read_log("ref/zones")
+    assert after.publishes["whole"].version == first.version
+    partitions = build_partitions(after.table, ["whole"])
+    (kept,) = read_kept_aside(after.warehouse, after.table, partitions, most=9)
+    assert [row["borough"] for row in kept.rows] == ["Bronx"]
     city.write_zones("Bronx", "Queens", "Staten Island", "Manhattan")
     assert city.run("ref/zones", *WHOLE_RANGE)
     second = city.read_log("ref/zones")
@@ -204,7 +214,7 @@ def test_a_table_without_partitions_is_audited_withheld_kept_and_rolled_back(
     assert all(line.holds is not False for lines in verified.values() for line in lines)
 
     config = {"table": "ref/zones", "first": "whole", "last": "whole", "to_version": first.version}
-    job = city.defs.resolve_job_def("rollback_partitions")
+    job = city.defs.get_repository_def().get_job("rollback_partitions")
     assert job.execute_in_process(
         instance=city.instance, run_config={"ops": {"restore_partitions": {"config": config}}}
     ).success
@@ -230,6 +240,22 @@ def test_it_is_declared_without_a_column_that_says_the_partition() -> None:
         table_asset(Table("gold", "days", "day", TRIPS), inputs=[Upstream(zones, rows_for="zone")])
     with pytest.raises(PartitionRangeError, match="give --from whole --to whole"):
         find_touched_partitions(zones, "2024-01-01", "2024-01-02")
+
+
+def test_its_rows_are_read_and_compared_whatever_its_first_column_holds(tmp_path: Path) -> None:
+    columns = (Column("borough", "STRING", "Borough."), required("zone", "INT", "Zone."))
+    table = Table("ref", "zones", columns=columns, natural_key=("zone",))
+    rows = pa.table({"borough": ["Bronx", None], "zone": pa.array([1, 2], pa.int32())})
+    log = read_log(Warehouse(str(tmp_path)), table)
+    write_deltalake(log.uri, rows)
+    log, partitions = log.reread(), build_partitions(table, ["whole"])
+    assert read_back(log, partitions)["whole"].rows == 2
+    golden = tmp_path / "golden.csv"
+    golden.write_text("zone,borough\n1,Bronx\n2,Queens\n")
+    expected = read_golden(golden, table, partitions, keys=["zone"])
+    assert expected.row_counts.tolist() == [2]
+    differing = expected.row_hashes[:, None] == read_contents(log, partitions).row_hashes
+    assert differing.sum() == 1, "one of the two is the same"
 
 
 def test_a_column_that_their_dimension_lacks_is_named(city: City) -> None:

@@ -10,6 +10,7 @@ from backfill_engine.grains.buckets import Buckets
 from backfill_engine.grains.dates import DAYS, MONTHS, QUARTERS, WEEKS, YEARS, Days
 from backfill_engine.grains.grain import Grain, SliceBound
 from backfill_engine.grains.timestamps import HOURS, Minutes
+from backfill_engine.grains.whole import WHOLE, WHOLE_KEY
 from backfill_engine_tests.grains.drawing import DAY, STARTS, Spread, draw_spread
 
 each_grain_of_time = pytest.mark.parametrize("grain", STARTS, ids=str)
@@ -101,7 +102,7 @@ def test_partition_is_over_from_the_first_day_on_of_which_it_holds_nothing(
 
 def test_names_that_tables_and_jobs_are_stored_with_stay() -> None:
     in_time = (DAYS, WEEKS, MONTHS, QUARTERS, YEARS, Days("%Y%m%d", type="INT"), HOURS, Minutes(15))
-    grains = (*in_time, Buckets(100_000, 10_000_000))
+    grains = (*in_time, Buckets(100_000, 10_000_000), WHOLE)
     assert [(str(grain), grain.slug) for grain in grains] == [
         ("days", "days"),
         ("weeks", "weeks"),
@@ -112,4 +113,6 @@ def test_names_that_tables_and_jobs_are_stored_with_stay() -> None:
         ("hours", "hours"),
         ("15 minutes", "15_minutes"),
         ("buckets of 100000", "buckets_100000_10000000"),
+        ("whole tables", "whole"),
     ]
+    assert WHOLE.list_keys() == [WHOLE_KEY] == ["whole"]
