@@ -237,13 +237,13 @@ def pin_inputs(
 def list_landing(
     recipe: Recipe, landing_root: str, partitions: Sequence[Partition]
 ) -> Listing | None:
-    """Lists the files that partitions are computed from; None for a table that reads none.
+    """Lists the files that partitions are computed from; None for none, or a table that reads none.
 
     Raises:
         LandingNotFoundError: if it isn't there.
         LandingError: if the landing zone can't be listed.
     """
-    if recipe.source is None:
+    if recipe.source is None or not partitions:
         return None
     return recipe.source.list_files(landing_root, recipe.table, partitions)
 
