@@ -129,7 +129,8 @@ def test_a_bad_day_is_withheld_alone_and_the_rest_goes_on(acme: Acme) -> None:
 
 def test_a_month_of_trips_becomes_days_and_weeks(acme: Acme) -> None:
     days = ("--from", "2024-01-01", "--to", "2024-01-31")
-    acme.command("run", "--select", "staging/trips,features/zone_weeks", *days, "--yes")
+    tables = "staging/trips,features/zone_weeks,features/borough_days"
+    acme.command("run", "--select", tables, *days, "--yes")
     warehouse = acme.root / "data" / "warehouse"
     trips = DeltaTable(str(warehouse / "staging/trips")).to_pyarrow_table()
     assert trips.num_rows == 31 * 24
@@ -139,7 +140,19 @@ def test_a_month_of_trips_becomes_days_and_weeks(acme: Acme) -> None:
     trips_of_day = {(str(row["day"]), row["zone"]): row["trips"] for row in weeks}
     assert len(trips_of_day) == 31 * 3
     assert trips_of_day["2024-01-31", 0] == 7 * 24 // 3
-    assert acme.command("plan", *days, "--select", "staging/trips", "--only", "stale")
+    boroughs = DeltaTable(str(warehouse / "features/borough_days")).to_pyarrow_table().to_pylist()
+    assert sorted((row["borough"], row["trips"]) for row in boroughs) == [
+        *[("Bronx", 16)] * 31,
+        *[("Queens", 8)] * 31,
+    ]
+    stale = ("plan", *days, "--select", tables, "--only", "stale", "--json")
+    assert [table["partitions"] for table in json.loads(acme.command(*stale))["tables"]] == [0] * 3
+    # Their zones change: what reads them is stale, and nothing else.
+    DeltaTable(str(acme.root / "data" / "zones")).delete("zone = 2")
+    stale_now = {
+        table["table"]: table["partitions"] for table in json.loads(acme.command(*stale))["tables"]
+    }
+    assert stale_now == {"staging/trips": 0, "features/zone_weeks": 0, "features/borough_days": 31}
 
 
 def test_a_table_that_exists_is_taken_over(acme: Acme) -> None:

@@ -29,6 +29,12 @@ def land_trips(root: Path) -> None:
     pq.write_table(pa.table(trips), path)
 
 
+def land_zones(root: Path) -> None:
+    """Writes the zones of two boroughs, by another program."""
+    zones = {"zone": pa.array([0, 1, 2], pa.int32()), "borough": ["Queens", "Bronx", "Bronx"]}
+    write_deltalake(root / "zones", pa.table(zones))
+
+
 def land_sales(root: Path) -> None:
     """Writes twenty days by another program, and lands two: half of the last, and the next."""
     days = [dt.date(2024, 1, number) for number in range(1, 21) for _ in range(8)]
@@ -64,3 +70,4 @@ if __name__ == "__main__":
     land_readings(data / "landing")
     land_trips(data / "landing")
     land_sales(data)
+    land_zones(data)
