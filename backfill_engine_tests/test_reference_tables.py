@@ -42,6 +42,7 @@ from backfill_engine.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_STA
 from backfill_engine.orchestration.selecting.selections import find_touched_partitions
 from backfill_engine.proof.certificates import find_certificates
 from backfill_engine.proof.verification import verify_run
+from backfill_engine_tests.pipeline.publishing import Lake as PublishersLake
 
 DAYS = ("2024-01-01", "2024-01-02", "2024-01-03")
 ZONES = (required("zone", "INT", "Zone."), required("borough", "STRING", "Borough."))
@@ -51,6 +52,7 @@ BY_BOROUGH = (
     required("borough", "STRING", "Borough."),
     required("trips", "BIGINT", "Trips."),
 )
+
 WHOLE_RANGE = ("whole", "whole")
 
 
@@ -213,11 +215,9 @@ def test_a_table_without_partitions_is_audited_withheld_kept_and_rolled_back(
     verified = verify_run([second], second.publishes["whole"].record.run_id)
     assert all(line.holds is not False for lines in verified.values() for line in lines)
 
-    config = {"table": "ref/zones", "first": "whole", "last": "whole", "to_version": first.version}
-    job = city.defs.get_repository_def().get_job("rollback_partitions")
-    assert job.execute_in_process(
-        instance=city.instance, run_config={"ops": {"restore_partitions": {"config": config}}}
-    ).success
+    publishers = PublishersLake(spark, city.catalog.warehouse)
+    newest = second.publishes["whole"].record.run_id
+    publishers.roll_back(second.table, partitions, before_run=newest, run_id="undo")
     restored = city.read_log("ref/zones")
     assert restored.checksums == first.checksums
     assert restored.count_rows() == {"whole": 3}
