@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from backfill_engine.errors import DeclarationError as DeclarationError
     from backfill_engine.errors import SettingsError as SettingsError
     from backfill_engine.lake.filesystems import check_writable as check_writable
+    from backfill_engine.lake.partitions import Partition as Partition
     from backfill_engine.orchestration.instance.partition_definitions import (
         map_offsets as map_offsets,
     )
@@ -33,22 +34,30 @@ if TYPE_CHECKING:
     from backfill_engine.settings import Settings as Settings
     from backfill_engine.settings import read_environment as read_environment
     from backfill_engine.settings import read_settings as read_settings
+    from backfill_engine.sources.database_table import DatabaseTable as DatabaseTable
+    from backfill_engine.sources.function_source import FunctionSource as FunctionSource
     from backfill_engine.sources.historical_loads import HistoricalLoad as HistoricalLoad
-    from backfill_engine.sources.historical_records import Constant as Constant
-    from backfill_engine.sources.historical_records import DatePart as DatePart
-    from backfill_engine.sources.historical_records import Origin as Origin
     from backfill_engine.sources.input_window import InputWindow as InputWindow
     from backfill_engine.sources.json_landing import EMPTY_MARKER as EMPTY_MARKER
     from backfill_engine.sources.json_landing import JsonLanding as JsonLanding
     from backfill_engine.sources.parquet_landing import ParquetLanding as ParquetLanding
+    from backfill_engine.sources.record_files import Constant as Constant
+    from backfill_engine.sources.record_files import CsvFiles as CsvFiles
+    from backfill_engine.sources.record_files import DatePart as DatePart
+    from backfill_engine.sources.record_files import JsonFiles as JsonFiles
+    from backfill_engine.sources.record_files import Origin as Origin
+    from backfill_engine.sources.record_files import ParquetFiles as ParquetFiles
     from backfill_engine.sources.source import Listing as Listing
     from backfill_engine.sources.source import Source as Source
+    from backfill_engine.sql_tables import sql_table as sql_table
     from backfill_engine.table_assets import Required as Required
     from backfill_engine.table_assets import TableAsset as TableAsset
     from backfill_engine.table_assets import TableTranslator as TableTranslator
     from backfill_engine.table_assets import Upstream as Upstream
     from backfill_engine.table_assets import serve_versions as serve_versions
     from backfill_engine.table_assets import table_asset as table_asset
+    from backfill_engine.table_functions import table as table
+    from backfill_engine.table_functions import window as window
     from backfill_engine.tables.declarations import Calendar as Calendar
     from backfill_engine.tables.declarations import Column as Column
     from backfill_engine.tables.declarations import Protected as Protected
@@ -77,6 +86,7 @@ _PUBLIC = {
     "backfill_engine.catalog": ("Catalog",),
     "backfill_engine.errors": ("BackfillError", "DeclarationError", "SettingsError"),
     "backfill_engine.lake.filesystems": ("check_writable",),
+    "backfill_engine.lake.partitions": ("Partition",),
     "backfill_engine.sources.input_window": ("InputWindow",),
     "backfill_engine.orchestration.instance.partition_definitions": ("map_offsets",),
     "backfill_engine.orchestration.runs.features": ("StepRequest",),
@@ -91,11 +101,22 @@ _PUBLIC = {
         "serve_versions",
         "table_asset",
     ),
+    "backfill_engine.sql_tables": ("sql_table",),
+    "backfill_engine.table_functions": ("table", "window"),
     "backfill_engine.tables.declarations": ("Calendar", "Column", "Protected", "Table", "required"),
     "backfill_engine.tables.external_delta": ("ExternalDelta",),
+    "backfill_engine.sources.database_table": ("DatabaseTable",),
+    "backfill_engine.sources.function_source": ("FunctionSource",),
     "backfill_engine.sources.json_landing": ("EMPTY_MARKER", "JsonLanding"),
     "backfill_engine.sources.historical_loads": ("HistoricalLoad",),
-    "backfill_engine.sources.historical_records": ("Constant", "DatePart", "Origin"),
+    "backfill_engine.sources.record_files": (
+        "Constant",
+        "CsvFiles",
+        "DatePart",
+        "JsonFiles",
+        "Origin",
+        "ParquetFiles",
+    ),
     "backfill_engine.sources.parquet_landing": ("ParquetLanding",),
     "backfill_engine.sources.source": ("Listing", "Source"),
     "backfill_engine.transforms.landed_rows": ("build_landed_rows",),

@@ -15,13 +15,15 @@ from dagster import TimeWindowPartitionMapping
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import DeclarationError, SettingsError
 from backfill_engine.grains.grain import Grain
+from backfill_engine.grains.overlaps import are_comparable
+from backfill_engine.orchestration.due.readiness import Required
 from backfill_engine.orchestration.instance.partition_definitions import find_landing_key
 from backfill_engine.publishing.reached_code import compute_code_version
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.write_modes.choosing import choose_options
 from backfill_engine.settings import Settings, read_settings
 from backfill_engine.sources.history import History
-from backfill_engine.table_assets import SAME_KEY, TableAsset, TableTranslator, Upstream
+from backfill_engine.table_assets import TableAsset, TableTranslator, Upstream, is_same_key
 from backfill_engine.tables.declarations import NAME, Calendar, Table
 
 Declared: TypeAlias = ModuleType | TableAsset
@@ -327,9 +329,13 @@ def _check_mapping(table: Table, upstream: Upstream) -> None:
     """Refuses an input of which no partition could be told that a partition needs."""
     read, mapping = upstream.table, upstream.mapping
     both = f"{table.key} is partitioned by {table.grain} and reads {read.key}, by {read.grain}"
-    if mapping == SAME_KEY and table.grain != read.grain:
-        cure = "give Upstream a mapping, such as map_offsets(), or both tables one grain"
-        raise DeclarationError(f"{both}, by the same key: {cure}")
+    if mapping is None and not are_comparable(table.grain, read.grain):
+        raise DeclarationError(f"{both}: give Upstream a mapping, such as AllPartitionMapping()")
+    has_other_keys = table.grain.slug != read.grain.slug
+    if mapping is not None and is_same_key(mapping) and has_other_keys:
+        raise DeclarationError(f"{both}, by the same key: leave the mapping of its Upstream out")
+    if upstream.required is Required.OWN and has_other_keys:
+        raise DeclarationError(f"{both}: none is its OWN, so require ALL or ANY")
     by_time = isinstance(mapping, TimeWindowPartitionMapping)
     if by_time and not (table.grain.cron and read.grain.cron):
         raise DeclarationError(f"{both}, by its time: give both a grain of time, or both buckets")

@@ -53,6 +53,7 @@ from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_landing_key,
     find_partitions_def,
+    map_overlap,
 )
 from backfill_engine.orchestration.records.events import (
     build_readable_summary,
@@ -77,7 +78,6 @@ from backfill_engine.rules.finding_names import list_names
 from backfill_engine.rules.verdicts import Check
 from backfill_engine.table_assets import SAME_KEY, TableTranslator, Upstream
 from backfill_engine.tables.declarations import Table
-from backfill_engine.uris import join_uri
 
 CATALOG = "backfill_engine/catalog"
 """Name under which an asset's metadata has the catalog that it was built of."""
@@ -195,8 +195,13 @@ def find_catalogs(graph: AssetGraph) -> list[Catalog]:
 
 def _list_deps(recipe: Recipe, upstreams: Sequence[Upstream]) -> list[AssetDep]:
     tables = [
-        AssetDep(find_asset_key(upstream.table), partition_mapping=upstream.mapping)
-        for upstream in upstreams
+        AssetDep(
+            find_asset_key(read),
+            partition_mapping=map_overlap(recipe.table, read)
+            if upstream.mapping is None
+            else upstream.mapping,
+        )
+        for upstream, read in zip(upstreams, recipe.inputs, strict=True)
     ]
     if recipe.landing is None:
         return tables
@@ -234,7 +239,7 @@ def build_landing_asset(recipe: Recipe, landing_root: str) -> AssetSpec:
     """
     landing, table = recipe.landing, recipe.table
     assert landing is not None, f"{table.key} reads no landing zone"
-    uri = join_uri(landing_root, landing.dataset)
+    uri = landing.locate(landing_root)
     kind, below = landing.describe_place(table)
     return AssetSpec(
         find_landing_key(table),

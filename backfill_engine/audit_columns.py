@@ -37,6 +37,15 @@ ENGINE_PREFIX = "_backfill_"
 LANDED_LINE, LANDED_FILE = "value", "source_file"
 """STRING columns of landed lines, beside the partition that they landed in: the line, its file."""
 
+REJECTED_FILE = f"{ENGINE_PREFIX}file"
+"""STRING: the landing file of a rejected record, in a frame without `source_file`."""
+
+LANDED_ELSEWHERE = f"{ENGINE_PREFIX}elsewhere"
+"""BOOLEAN beside a landed line: whether its record says no partition of its file."""
+
+ELSEWHERE = "says no partition that its file holds"
+"""The reason why such a record is rejected, in the first partition of its file."""
+
 REJECT_COLUMNS = ("rejected_on", "run_id", LANDED_FILE, "reason", "line")
 """Columns of rejected records, beside the partition that they are of."""
 

@@ -8,17 +8,18 @@ import importlib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from dagster import Component, ComponentLoadContext, Definitions, Model, Resolvable
 
-from backfill_engine.assembly import Declared, build_catalog
+from backfill_engine.assembly import Declared, build_catalog, list_table_assets
 from backfill_engine.asset_definitions import (
     build_asset,
     build_external_asset,
     build_landing_asset,
     build_readable_check,
 )
-from backfill_engine.errors import SettingsError
+from backfill_engine.errors import DeclarationError, SettingsError
 from backfill_engine.extras.alerts.alerting import build_report_withheld
 from backfill_engine.extras.comparison.job import compare_with_source
 from backfill_engine.extras.health.backfill_health import (
@@ -49,7 +50,8 @@ from backfill_engine.sensors import (
     build_recover_dead_runs,
 )
 from backfill_engine.settings import Settings, read_settings
-from backfill_engine.table_assets import TableTranslator
+from backfill_engine.sql_tables import sql_table
+from backfill_engine.table_assets import TableAsset, TableTranslator
 from backfill_engine.tables.declarations import Calendar
 
 
@@ -177,11 +179,50 @@ def build_defs(
     )
 
 
+class SelectedTable(Model, Resolvable):
+    """A table that a SELECT computes, as `sql_table` declares it.
+
+    Attributes:
+        key: `layer/name`.
+        partition_by: the column whose values decide the partition.
+        inputs: key of a table of the module, or of one above, by its name in the SELECT.
+        sql: the SELECT; or in place of it
+        file: the file that holds it, relative to that of the component.
+    """
+
+    key: str
+    partition_by: str
+    inputs: dict[str, str]
+    sql: str | None = None
+    file: str | None = None
+
+    def declare(self, tables: Mapping[str, TableAsset], folder: Path) -> TableAsset:
+        """Declares it over the tables that there are by key.
+
+        Raises:
+            DeclarationError: if it can't be as it is declared.
+        """
+        if (self.sql is None) == (self.file is None):
+            raise DeclarationError(f"{self.key}: give `sql` or `file`, and not both")
+        if unknown := sorted({*self.inputs.values()} - tables.keys()):
+            raise DeclarationError(
+                f"{self.key} reads {', '.join(unknown)}, which isn't declared above: there are "
+                f"{', '.join(sorted(tables))}"
+            )
+        return sql_table(
+            self.key,
+            partition_by=self.partition_by,
+            inputs={name: tables[key] for name, key in self.inputs.items()},
+            sql=self.sql or folder / str(self.file),
+        )
+
+
 class BackfillTablesComponent(Component, Model, Resolvable):
     """Tables that are filled by safe partition backfills.
 
     Attributes:
         module: that declares them by `@table_asset`, or a package of such modules.
+        tables: that are declared here, each by a SELECT.
         landing: root of the landing zone; left out, `BACKFILL_LANDING`.
         warehouse: root of the Delta tables; left out, `BACKFILL_WAREHOUSE`.
         begin: the first day of the partitions, as YYYY-MM-DD; left out, `BACKFILL_BEGIN`.
@@ -191,6 +232,7 @@ class BackfillTablesComponent(Component, Model, Resolvable):
     """
 
     module: str
+    tables: Sequence[SelectedTable] = ()
     landing: str | None = None
     warehouse: str | None = None
     begin: str | None = None
@@ -206,8 +248,15 @@ class BackfillTablesComponent(Component, Model, Resolvable):
         """
         is_given = self.landing is not None or self.warehouse is not None
         lakehouse = read_settings(landing=self.landing, warehouse=self.warehouse)
+        module = importlib.import_module(self.module)
+        tables = {asset.table.key: asset for asset in list_table_assets([module])}
+        declared: list[Declared] = [module]
+        for selected in self.tables:
+            asset = selected.declare(tables, context.path)
+            tables[selected.key] = asset
+            declared.append(asset)
         return build_defs(
-            [importlib.import_module(self.module)],
+            declared,
             lakehouse=lakehouse if is_given else None,
             calendar=self._build_calendar(),
             features=Features(sensors=self.sensors),

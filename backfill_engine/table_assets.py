@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dagster import AssetKey, IdentityPartitionMapping, PartitionMapping
+from dagster import AllPartitionMapping, AssetKey, IdentityPartitionMapping, PartitionMapping
 
 from backfill_engine.audit_columns import LANDED_FILE
 from backfill_engine.contents.rows import find_column
 from backfill_engine.errors import DeclarationError
+from backfill_engine.grains.overlaps import holds_whole
+from backfill_engine.grains.whole import WHOLE
 from backfill_engine.orchestration.due.readiness import Required
 from backfill_engine.publishing.recipes import Compute, CountSource, Recipe
 from backfill_engine.publishing.serving import count_served, read_served
@@ -28,13 +30,20 @@ from backfill_engine.tables.declarations import Table
 SAME_KEY = IdentityPartitionMapping()
 
 
+def is_same_key(mapping: PartitionMapping) -> bool:
+    """Tells whether a mapping gives the same key: mappings of all kinds may equal each other."""
+    return isinstance(mapping, IdentityPartitionMapping)
+
+
 @dataclass(frozen=True)
 class Upstream:
     """A table that an asset reads.
 
     Attributes:
         table: the table, as declared.
-        mapping: the partitions that a partition needs of it; else the one of the same key.
+        mapping: the partitions that a partition needs of it; None for those that hold any of its
+            values: of the same grain the one of the same key, of a month its days. A table without
+            partitions is read whole, and reads all that others hold.
         required: which of these must be published before it may go; without the others it is
             provisional.
         rows_for: column of `table` whose value says which partition a row is for, where rows that
@@ -44,7 +53,7 @@ class Upstream:
     """
 
     table: Table
-    mapping: PartitionMapping = SAME_KEY
+    mapping: PartitionMapping | None = None
     required: Required = Required.ALL
     rows_for: str | None = None
     guards: bool = False
@@ -93,7 +102,8 @@ def table_asset(
         history: historical loads that fill the days before; the function gets their records as
             lines of the landing's fields.
         count_source: records of the layer above that each partition must account for; left out, of
-            what landed all, and of a single input those of the same partition.
+            what landed all, and of a single input those of the same partition, or of all that lie
+            in it.
         files: that the function reads besides, such as SQL, so that their contents are part of the
             code version; relative ones are beside the module of the function.
 
@@ -103,12 +113,13 @@ def table_asset(
     if not table.is_published:
         raise DeclarationError(f"{table.key} is written by somebody else: publish another table")
     _check_inputs(table, [upstream.table for upstream in inputs])
+    inputs = [_read_whole(table, upstream) for upstream in inputs]
     for upstream in inputs:
         _check_upstream(table, upstream, landing)
     if landing is not None:
         _check_landing(table, landing)
     flows = _fill_in(table, landing, history)
-    count = count_source or _count_whole_source(inputs, landing)
+    count = count_source or _count_whole_source(table, inputs, landing)
     return lambda compute: TableAsset(
         table, compute, tuple(inputs), landing, count, _find_files(table, compute, files), flows
     )
@@ -134,11 +145,24 @@ def _check_inputs(table: Table, inputs: Sequence[Table]) -> None:
         raise DeclarationError(f"{table.key} reads {repeated[0]} twice: name it once in `inputs`")
 
 
+def _read_whole(table: Table, upstream: Upstream) -> Upstream:
+    """Maps all partitions where either table has none: no key of theirs is the same."""
+    is_open = upstream.mapping is None or is_same_key(upstream.mapping)
+    if is_open and (table.grain == WHOLE) != (upstream.table.grain == WHOLE):
+        return replace(upstream, mapping=AllPartitionMapping())
+    return upstream
+
+
 def _check_upstream(table: Table, upstream: Upstream, landing: Source | None) -> None:
     read, rows_for = upstream.table, upstream.rows_for
+    if rows_for is not None and WHOLE in (table.grain, read.grain):
+        raise DeclarationError(
+            f"{table.key} finds its rows of {read.key} by `{rows_for}`, and one of them has no "
+            "partitions: leave `rows_for` out, all of it is read"
+        )
     types = {column.name: column.type for column in read.columns}
-    by = find_column(table, table.partition_by)
-    if rows_for is not None and types.get(rows_for) != by.type:
+    by = find_column(table, table.partition_by) if table.partition_by else None
+    if rows_for is not None and by is not None and types.get(rows_for) != by.type:
         raise DeclarationError(
             f"{table.key} finds its rows of {read.key} by `{rows_for}`, which is "
             f"{types.get(rows_for, 'no column')} there, and `{by.name}` is {by.type}: "
@@ -152,6 +176,11 @@ def _check_upstream(table: Table, upstream: Upstream, landing: Source | None) ->
 
 
 def _check_landing(table: Table, landing: Source) -> None:
+    if table.grain == WHOLE:
+        raise DeclarationError(
+            f"{table.key} has no partitions, and what lands is read by partition: read another "
+            "table, or give it `partition_by`"
+        )
     landing.refuse_table(table)
     # What lands has columns beside the record.
     taken = {name.lower() for name in (LANDED_FILE, table.partition_by, table.folder_column)}
@@ -174,9 +203,7 @@ def _fill_in(
             "with `reads_lines` and `record_fields`"
         )
     fields = landing.record_fields if landing else ()
-    flows = tuple(replace(flow, record_fields=fields) for flow in history)
-    for flow in flows:
-        flow.refuse_table(table)
+    flows = tuple(flow.fit_feed(table, fields) for flow in history)
     check_flows(table.key, flows)
     return flows
 
@@ -197,13 +224,23 @@ def _find_files(table: Table, compute: Compute, files: Sequence[Path | str]) -> 
     return found
 
 
-def _count_whole_source(inputs: Sequence[Upstream], landing: Source | None) -> CountSource | None:
+def _count_whole_source(
+    table: Table, inputs: Sequence[Upstream], landing: Source | None
+) -> CountSource | None:
     if landing is not None:
         return InputWindow.count_landing
-    if len(inputs) == 1 and inputs[0].mapping == SAME_KEY:
+    if len(inputs) == 1 and _reads_whole(table, inputs[0]):
         source = inputs[0].table
         return lambda window: window.count_input(source)
     return None
+
+
+def _reads_whole(table: Table, upstream: Upstream) -> bool:
+    """Tells whether each partition of an input is read by a single one, as days are by months."""
+    if upstream.mapping is None:
+        grain, read = table.grain, upstream.table.grain
+        return grain == read or holds_whole(grain, read)
+    return is_same_key(upstream.mapping)
 
 
 class TableTranslator:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from backfill_engine_tests.commands import PROJECT
 
@@ -24,6 +25,11 @@ attributes:
   warehouse: data/warehouse
   begin: "2024-01-01"
   end: "2024-02-01"
+  tables:
+    - key: gold/read_meters
+      partition_by: landing_date
+      inputs: {readings: silver/readings}
+      file: read_meters.sql
 """
 
 
@@ -92,7 +98,7 @@ def acme(environment: Path, tmp_path_factory: pytest.TempPathFactory) -> Acme:
     root = tmp_path_factory.mktemp("somewhere") / "acme"
     shutil.copytree(PROJECT / "examples" / "acme", root)
     acme = Acme(root, environment)
-    assert acme.run("python", "land.py", "data/landing").returncode == 0
+    assert acme.run("python", "land.py", "data").returncode == 0
     acme.command("check")
     select = ",".join(f'key:"{table}"' for table in TABLES)
     ranged = ("--select", select, "--partition-range", "2024-01-01...2024-01-10")
@@ -121,6 +127,56 @@ def test_a_bad_day_is_withheld_alone_and_the_rest_goes_on(acme: Acme) -> None:
     assert set(gold.values()) == {"materialized"}
 
 
+def test_a_month_of_trips_becomes_days_and_weeks(acme: Acme) -> None:
+    days = ("--from", "2024-01-01", "--to", "2024-01-31")
+    tables = "staging/trips,features/zone_weeks,features/borough_days"
+    acme.command("run", "--select", tables, *days, "--yes")
+    warehouse = acme.root / "data" / "warehouse"
+    trips = DeltaTable(str(warehouse / "staging/trips")).to_pyarrow_table()
+    assert trips.num_rows == 31 * 24
+    rejected = DeltaTable(str(warehouse / "quarantine/staging_trips")).to_pyarrow_table()
+    assert rejected.column("reason").to_pylist() == ["says no partition that its file holds"] * 4
+    weeks = DeltaTable(str(warehouse / "features/zone_weeks")).to_pyarrow_table().to_pylist()
+    trips_of_day = {(str(row["day"]), row["zone"]): row["trips"] for row in weeks}
+    assert len(trips_of_day) == 31 * 3
+    assert trips_of_day["2024-01-31", 0] == 7 * 24 // 3
+    boroughs = DeltaTable(str(warehouse / "features/borough_days")).to_pyarrow_table().to_pylist()
+    assert sorted((row["borough"], row["trips"]) for row in boroughs) == [
+        *[("Bronx", 16)] * 31,
+        *[("Queens", 8)] * 31,
+    ]
+    stale = ("plan", *days, "--select", tables, "--only", "stale", "--json")
+    assert [table["partitions"] for table in json.loads(acme.command(*stale))["tables"]] == [0] * 3
+    # Their zones change: what reads them is stale, and nothing else.
+    DeltaTable(str(acme.root / "data" / "zones")).delete("zone = 2")
+    stale_now = {
+        table["table"]: table["partitions"] for table in json.loads(acme.command(*stale))["tables"]
+    }
+    assert stale_now == {"staging/trips": 0, "features/zone_weeks": 0, "features/borough_days": 31}
+
+
+def test_a_table_that_exists_is_taken_over(acme: Acme) -> None:
+    sales = acme.root / "data" / "nightly" / "sales"
+    before = DeltaTable(str(sales)).file_uris()
+    day = ("--select", "gold/sales", "--from", "2024-01-20", "--to", "2024-01-20")
+    # The source has three of eight rows: it is no repair, before it is adopted and after.
+    for adopted in ("", "20 partitions (2024-01-01 … 2024-01-20) are accepted as another writer"):
+        if adopted:
+            assert adopted in acme.command("adopt", "gold/sales")
+        repaired = acme.run("backfill-assets", "run", *day, "--yes")
+        assert repaired.returncode != 0
+        assert "shrink" in repaired.stdout + repaired.stderr
+        assert sorted(DeltaTable(str(sales)).file_uris()) == sorted(before)
+    others = ("--select", "gold/sales", "--from", "2024-01-01", "--to", "2024-01-19")
+    assert not acme.command("status", *others, "--missing").strip()
+    next_day = ("--from", "2024-01-21", "--to", "2024-01-21")
+    acme.command("run", "--select", "gold/sales", *next_day, "--yes")
+    assert DeltaTable(str(sales)).to_pyarrow_table().num_rows == 21 * 8
+    (newest, adoption, *_) = json.loads(acme.command("history", "gold/sales", "--json"))
+    assert newest["run_id"] != adoption["run_id"]
+    acme.command("proof", "certificate", adoption["run_id"], "--verify")
+
+
 def test_commands_plan_prove_and_undo_it(acme: Acme) -> None:
     plan = acme.command("plan", "--from", "2024-01-01", "--to", "2024-01-03")
     assert "dagster asset materialize -m acme.definitions" in plan
@@ -145,6 +201,9 @@ def test_dagster_finds_the_definitions_and_the_component(acme: Acme, tmp_path: P
     (other / "acme" / "defs" / "lake").mkdir(parents=True)
     (other / "acme" / "defs" / "__init__.py").write_text("")
     (other / "acme" / "defs" / "lake" / "defs.yaml").write_text(COMPONENT)
+    (other / "acme" / "defs" / "lake" / "read_meters.sql").write_text(
+        "SELECT DISTINCT landing_date, meter FROM readings"
+    )
     (other / "acme" / "definitions.py").write_text(
         "from pathlib import Path\n\nfrom dagster import definitions, load_from_defs_folder\n\n\n"
         "@definitions\ndef defs():\n"
@@ -158,7 +217,9 @@ def test_dagster_finds_the_definitions_and_the_component(acme: Acme, tmp_path: P
         cwd=other,
     )
     assert missing.returncode == 1, missing.stderr
-    assert missing.stdout.splitlines() == [f"{table}\t2024-01-01...2024-01-02" for table in TABLES]
+    assert missing.stdout.splitlines() == [
+        f"{table}\t2024-01-01...2024-01-02" for table in (*TABLES, "gold/read_meters")
+    ]
 
 
 def test_what_acme_has_beside_the_lake_works_as_before(acme: Acme) -> None:

@@ -1,7 +1,7 @@
 """Tables that somebody else writes, as inputs: pinned, and their changes found by their logs."""
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from backfill_engine.asset_definitions import find_catalogs
 from backfill_engine.errors import TableError
 from backfill_engine.lake import commit_files
 from backfill_engine.lake.commit_files import read_commit_infos
-from backfill_engine.lake.table_log import read_log
+from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.orchestration.planning.planning import open_planner
 from backfill_engine.orchestration.planning.plans import Only
 from backfill_engine.orchestration.planning.run_requests import Memory, find_run_requests
@@ -60,6 +60,17 @@ class Lake:
             partition_by=["day"],
             predicate=f"day in ({', '.join(map(repr, days))})" if self.is_there() else None,
         )
+
+    def write_rows(self, *litres: int, feed: str = "false") -> None:
+        """Writes a row of each value for each day, in two commits: there is much to join."""
+        for _ in range(2):
+            write_deltalake(
+                self.root / "theirs",
+                days_of(*litres),
+                mode="append",
+                partition_by=["day"],
+                configuration={"delta.enableChangeDataFeed": feed},
+            )
 
     def is_there(self) -> bool:
         """Tells whether their table is there."""
@@ -134,6 +145,99 @@ def test_what_their_program_changes_makes_stale_what_reads_it_and_nothing_else(
     assert lake.find_due() == []
 
 
+DELTA = "delta.`{uri}`"
+DAY = f"DATE'{DAYS[1]}'"
+_ROWS = f"(SELECT {DAY} AS day, 7L AS litres)"
+SPARK_PROGRAMS = {
+    f"DELETE FROM {DELTA} WHERE day = {DAY} AND litres = 1": [DAYS[1]],
+    f"UPDATE {DELTA} SET litres = 5 WHERE day = {DAY}": [DAYS[1]],
+    f"INSERT INTO {DELTA} {_ROWS}": [DAYS[1]],
+    f"INSERT INTO {DELTA} REPLACE WHERE day = {DAY} {_ROWS}": [DAYS[1]],
+    f"MERGE INTO {DELTA} AS old USING {_ROWS} AS new ON old.day = new.day "
+    "WHEN MATCHED THEN UPDATE SET *": [DAYS[1]],
+    f"MERGE INTO {DELTA} AS old USING {_ROWS} AS new ON old.day = new.day "
+    "WHEN NOT MATCHED BY SOURCE AND old.litres = 2 THEN DELETE": [DAYS[0], DAYS[2]],
+    f"INSERT OVERWRITE {DELTA} SELECT DATE'{DAYS[0]}', 9L": [*DAYS],
+    f"OPTIMIZE {DELTA}": [],
+    f"REORG TABLE {DELTA} APPLY (PURGE)": [],
+    f"VACUUM {DELTA}": [],
+    f"ALTER TABLE {DELTA} ADD COLUMNS (gas BIGINT)": [],
+    f"RESTORE {DELTA} TO VERSION AS OF 1": [*DAYS],
+}
+"""Statements, one after the other, and the days whose data each changes."""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_days_that_sparks_statements_change_and_no_others_count_as_changed(
+    vectors: str, spark: SparkSession, lake: Lake
+) -> None:
+    lake.write_rows(1, 2)
+    (theirs,) = lake.catalog.external
+    log = read_log(lake.catalog.warehouse, theirs)
+    spark.sql(
+        f"ALTER TABLE delta.`{log.uri}` SET TBLPROPERTIES ("
+        f"delta.enableDeletionVectors = {vectors}, delta.enableChangeDataFeed = true)"
+    )
+    deleted = 0
+    for statement, changed in SPARK_PROGRAMS.items():
+        before = log.reread()
+        spark.sql(statement.format(uri=log.uri))
+        log = before.reread()
+        assert find_differing(before, log) == changed, statement
+        newest = Path(log.uri) / "_delta_log" / f"{log.version:020}.json"
+        deleted += '"deletionVector"' in newest.read_text()
+        counted = spark.sql(f"SELECT day, count(*) FROM delta.`{log.uri}` GROUP BY day").collect()
+        assert log.count_rows() == {str(day): rows for day, rows in counted}, statement
+    assert bool(deleted) is (vectors == "true")
+
+
+RUST_PROGRAMS: dict[str, tuple[Callable[[DeltaTable], object], list[str]]] = {
+    "delete": (lambda table: table.delete(f"day = '{DAYS[1]}' AND litres = 1"), [DAYS[1]]),
+    "update": (
+        lambda table: table.update({"litres": "5"}, predicate=f"day = '{DAYS[1]}'"),
+        [DAYS[1]],
+    ),
+    "append": (lambda table: write_deltalake(table, days_of(3)[1:2], mode="append"), [DAYS[1]]),
+    "overwrite": (lambda table: write_deltalake(table, days_of(3), mode="overwrite"), [*DAYS]),
+    "merge": (
+        lambda table: (
+            table.merge(days_of(7)[1:2], "old.day = new.day", "new", "old")
+            .when_matched_update_all()
+            .execute()
+        ),
+        [DAYS[1]],
+    ),
+    "compact": (lambda table: table.optimize.compact(), []),
+    "z-order": (lambda table: table.optimize.z_order(["litres"]), []),
+    "vacuum": (lambda table: table.vacuum(dry_run=False), []),
+}
+
+
+@pytest.mark.parametrize("feed", ["true", "false"])
+@pytest.mark.parametrize("program", RUST_PROGRAMS)
+def test_days_that_delta_rs_changes_and_no_others_count_as_changed(
+    program: str, feed: str, lake: Lake
+) -> None:
+    lake.write_rows(1, 2, feed=feed)
+    (theirs,) = lake.catalog.external
+    log = read_log(lake.catalog.warehouse, theirs)
+    write, changed = RUST_PROGRAMS[program]
+    write(DeltaTable(log.uri))
+    assert find_differing(log, log.reread()) == changed
+
+
+def days_of(*litres: int) -> pa.Table:
+    """Three days with a row for each value."""
+    days = [dt.date.fromisoformat(day) for day in DAYS for _ in litres]
+    return pa.table({"day": days, "litres": [*litres] * len(DAYS)})
+
+
+def find_differing(before: TableLog, after: TableLog) -> list[str]:
+    """Finds the days of which whoever reads them gets something else."""
+    return [day for day in DAYS if before.checksums.get(day) != after.checksums.get(day)]
+
+
 def test_their_log_is_read_as_far_as_it_says_what_changed_each_day_last(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +261,21 @@ def test_their_log_is_read_as_far_as_it_says_what_changed_each_day_last(
         (lake.root / "theirs" / "_delta_log" / f"{version:020}.json").unlink()
     now = read_log(lake.catalog.warehouse, theirs)
     assert now.checksums == {**log.checksums, DAYS[2]: f"version before 2 of {log.table_id}"}
+
+
+def test_a_log_that_was_cleaned_since_a_step_read_it_makes_nothing_stale(lake: Lake) -> None:
+    for days in (DAYS, DAYS[2:], DAYS[:1]):
+        lake.write(days, 1)
+    (theirs,) = lake.catalog.external
+    log = read_log(lake.catalog.warehouse, theirs).keep_publishes()
+    assert find_differing(log, log) == []
+    lake.write(DAYS[1:2], 1)
+    log.open_snapshot().create_checkpoint()
+    for version in (0, 1):
+        (lake.root / "theirs" / "_delta_log" / f"{version:020}.json").unlink()
+    now = read_log(lake.catalog.warehouse, theirs)
+    assert now.begins_with == 2
+    assert find_differing(log, now) == [DAYS[1]]
 
 
 def test_a_place_without_their_table_is_named(lake: Lake) -> None:

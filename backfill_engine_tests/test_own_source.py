@@ -11,6 +11,7 @@ from dagster import AssetKey
 from backfill_engine import (
     Calendar,
     Column,
+    CsvFiles,
     DeclarationError,
     HistoricalLoad,
     Listing,
@@ -89,11 +90,9 @@ def test_it_has_a_history_if_it_says_that_it_reads_lines() -> None:
     (text,) = fields = (required("text", "STRING", "What it says."),)
     flow = HistoricalLoad(
         name="old",
-        source="old/%Y-%m-%d.csv",
+        files=CsvFiles("old/{partition}.csv", where="on", origins=((text.name, "text"),)),
         begin=dt.date(2023, 1, 1),
         end=dt.date(2024, 1, 1),
-        day="on",
-        fields=((text.name, "text"),),
     )
     notes = replace(NOTES, columns=(*NOTES.columns, text))
     assert table_asset(notes, landing=LinesOfPigeons(fields=fields), history=[flow])

@@ -76,7 +76,8 @@ def land_flights_history(landing_root: str, years: Collection[int]) -> SampleRep
                 writer.writerow(_move(record, day))
                 records += 1
             day, days = day + dt.timedelta(days=1), days + 1
-        written += write_if_different(root / first.strftime(HISTORY_FILE), text.getvalue().encode())
+        file = root / HISTORY_FILE.format(partition=first)
+        written += write_if_different(file, text.getvalue().encode())
     write_if_different(root / HISTORY_FOLDER / "README.txt", _README.encode())
     return SampleReport(records, days, written)
 

@@ -6,11 +6,11 @@ moved to these years.
 
 import datetime as dt
 
-from backfill_engine import DatePart, HistoricalLoad, Origin
+from backfill_engine import CsvFiles, DatePart, HistoricalLoad, Origin
 
 HISTORY_FOLDER = "flights_history"
 
-HISTORY_FILE = f"{HISTORY_FOLDER}/%Y/synthetic_flights_%Y-%m.csv"
+HISTORY_FILE = f"{HISTORY_FOLDER}/{{partition:%Y}}/synthetic_flights_{{partition:%Y-%m}}.csv"
 
 _FIELDS: tuple[tuple[str, Origin], ...] = (
     ("year", DatePart("date", "year")),
@@ -34,15 +34,8 @@ _FIELDS: tuple[tuple[str, Origin], ...] = (
 
 
 def _build_flow(year: int) -> HistoricalLoad:
-    return HistoricalLoad(
-        name=f"flights_{year}",
-        source=HISTORY_FILE,
-        begin=dt.date(year, 1, 1),
-        end=dt.date(year + 1, 1, 1),
-        day="date",
-        fields=_FIELDS,
-        spark_options=(("sep", ";"),),
-    )
+    files = CsvFiles(HISTORY_FILE, where="date", origins=_FIELDS, delimiter=";")
+    return HistoricalLoad(f"flights_{year}", files, dt.date(year, 1, 1), dt.date(year + 1, 1, 1))
 
 
 FLIGHTS_HISTORY = (_build_flow(2011), _build_flow(2012))

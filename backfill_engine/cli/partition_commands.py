@@ -3,6 +3,7 @@
 import getpass
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -120,6 +121,38 @@ def accept(
     Example: backfill-assets accept raw/flights --from 2013-01-05 --to 2013-01-05 --reason "a law"
     """
     _restore(context)
+
+
+def adopt(
+    table: TableKey,
+    reason: Annotated[
+        str, typer.Option(help="Why what it holds is right.", callback=refuse_empty)
+    ] = "adopted",
+    override_protection: OverrideProtection = None,
+) -> None:
+    """Take over a table that exists: audit what it holds, and record that as published.
+
+    No row is written: each partition that no run has published gets its checksum, counts and
+    profile, so that later runs are compared with it, and can be taken back to it.
+
+    Example: backfill-assets adopt gold/sales --reason "as the nightly job left it"
+    """
+    from backfill_engine.cli.job_runs import run_job
+    from backfill_engine.lake.partitions import find_partitions_in_folder
+    from backfill_engine.lake.table_log import read_log
+
+    catalog = load_catalog()
+    found = catalog.find_table(table)
+    folders = read_log(catalog.warehouse, found).require().count_folder_rows()
+    held = (find_partitions_in_folder(found, folder) for folder in folders)
+    partitions = sorted(chain.from_iterable(held), key=lambda partition: partition.slice.start)  # type: ignore[arg-type,return-value]
+    if not partitions:
+        raise SettingsError(f"{table} holds no rows: there is nothing to adopt")
+    config = {
+        **{"table": table, "first": partitions[0].key, "last": partitions[-1].key},
+        **{"accept": reason, "override_protection": override_protection},
+    }
+    echo_lines(run_job("rollback_partitions", "restore_partitions", config))
 
 
 def _restore(context: typer.Context) -> None:

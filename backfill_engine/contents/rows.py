@@ -29,20 +29,37 @@ class PartitionIndex:
 
     Attributes:
         partitions: ascending; an owner is an index into them.
-        starts: the canonical word of each one's first value.
+        grain: of the table.
+        starts: the canonical word of each one's first value, in their order.
+        by: the partition column; of a table without partitions any column, as all rows belong to
+            its only one.
     """
 
     def __init__(self, table: Table, partitions: Iterable[Partition]) -> None:
-        by = find_column(table, table.partition_by)
+        self._is_whole = not table.partition_by
+        self.by = find_column(table, table.partition_by or table.column_names[0])
+        type_ = pa.int64() if self._is_whole else find_arrow_type(self.by)
         ascending = sorted(partitions, key=lambda partition: partition.slice.start)  # type: ignore[arg-type]
         self.partitions = tuple(ascending)
-        self.starts = _canonicalize_bounds(by, [partition.slice.start for partition in ascending])
-        self._ends = _canonicalize_bounds(by, [partition.slice.end for partition in ascending])
+        self.grain = table.grain
+        bounds = [(partition.slice.start, partition.slice.end) for partition in ascending]
+        write = table.grain.find_stored
+        self.starts = _canonicalize_bounds(type_, [write(start) for start, _ in bounds])
+        # Words of texts are hashes, without an order: there a partition is its only value.
+        self._ends = (
+            self.starts + 1
+            if pa.types.is_string(type_)
+            else _canonicalize_bounds(type_, [write(end) for _, end in bounds])
+        )
+        self._order = np.argsort(self.starts)
 
     def find_owners(self, words: Longs) -> Longs:
         """Finds the owner of each canonical word; -1 for those in no partition."""
-        owners = np.searchsorted(self.starts, words, side="right") - 1
-        owners[words >= self._ends[owners]] = -1
+        if self._is_whole:
+            return np.zeros(len(words), np.int64)
+        places = np.searchsorted(self.starts, words, side="right", sorter=self._order) - 1
+        owners = self._order[places]
+        owners[(places < 0) | (words >= self._ends[owners])] = -1
         return owners
 
 
@@ -51,8 +68,7 @@ def find_column(table: Table, name: str) -> Column:
     return table.columns[table.column_names.index(name)]
 
 
-def _canonicalize_bounds(column: Column, bounds: Sequence[SliceBound]) -> Longs:
-    type_ = find_arrow_type(column)
+def _canonicalize_bounds(type_: pa.DataType, bounds: Sequence[SliceBound | str]) -> Longs:
     # The end of the last slice may be one more than the type can hold.
     return canonicalize(pa.array(bounds, pa.int64() if pa.types.is_integer(type_) else type_))
 
@@ -94,19 +110,19 @@ def stream_table(
     """
     if not index.partitions:
         return
-    by = find_column(log.table, log.table.partition_by)
+    by = index.by
     snapshot = log.open_snapshot()
     present = read_delta_names(snapshot)
     wanted = dict.fromkeys((by, *columns))
     read = [column for column in wanted if column.name in present]
     names = [column.name for column in read]
-    conditions = build_conditions(by.name, index.partitions)
+    conditions = build_conditions(log.table.partition_by, index)
     for batch in stream_rows(snapshot, names, conditions):
         values = {
             column.name: stored.cast(find_arrow_type(column))
             for column, stored in zip(read, batch.columns, strict=True)
         }
-        for column in columns:
+        for column in wanted:
             if column.name not in values:
                 values[column.name] = pa.nulls(batch.num_rows, find_arrow_type(column))
         yield RowBatch(index.find_owners(canonicalize(values[by.name])), values)
@@ -150,12 +166,18 @@ def read_delta_names(contents: DeltaTable) -> frozenset[str]:
     return frozenset(field.name for field in contents.schema().fields)
 
 
-def build_conditions(column: str, partitions: Iterable[Partition]) -> Iterator[str]:
-    """Builds the conditions of queries that read the rows of partitions, by their column."""
-    slices = merge_slices(partition.slice for partition in partitions)
+def build_conditions(column: str, index: PartitionIndex) -> Iterator[str]:
+    """Builds the conditions of queries that read the rows of an index, by their column.
+
+    Without a column, as of a table without partitions, it is an empty one.
+    """
+    if not column:
+        yield ""
+        return
+    slices = merge_slices(partition.slice for partition in index.partitions)
     for first in range(0, len(slices), _SLICES_PER_QUERY):
         queried = slices[first : first + _SLICES_PER_QUERY]
-        yield f" WHERE {build_predicate(column, queried)}"
+        yield f" WHERE {build_predicate(column, queried, index.grain)}"
 
 
 _Sums: TypeAlias = dict[tuple[int, int], tuple[int, int]]

@@ -83,7 +83,7 @@ class TableFiles:
         uri: where the table is.
         columns: that the checksum is of, in declared order.
         partition_by: the one that partitions are about.
-        folder_column: the one that isn't in the files.
+        folder_column: the one that isn't in the files; empty if all are.
         index: of the partitions to sum; rows of others are left out.
     """
 
@@ -151,7 +151,7 @@ def check_workers(spark: SparkSession, log: TableLog) -> None:
 
 def _describe_table(log: TableLog, partitions: Sequence[Partition]) -> TableFiles:
     table, index = log.table, PartitionIndex(log.table, partitions)
-    return TableFiles(log.uri, table.columns, table.partition_by, table.folder_column, index)
+    return TableFiles(log.uri, table.columns, index.by.name, table.folder_column, index)
 
 
 def _share_out(files: Iterable[FileShare]) -> list[list[FileShare]]:

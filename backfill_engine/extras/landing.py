@@ -36,7 +36,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import LandingError, LandingNotFoundError
-from backfill_engine.lake.landing import LandedFiles, LandingFile
+from backfill_engine.lake.landing import NOTHING_LANDED, LandedFiles, LandingFile
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.orchestration.instance.batching_instance import store_together
 from backfill_engine.orchestration.instance.dagster_internals import (
@@ -155,14 +155,16 @@ def observe_landing_zone(
     chosen, remaining = _choose(to_read, budget)
     counted = [key for key in chosen if to_read[key] <= budget.largest]
     records = listing.restrict(build_partitions(recipe.table, counted)).count_records()
-    files = listing.restrict(build_partitions(recipe.table, chosen)).list_landed()
+    found = listing.restrict(build_partitions(recipe.table, chosen))
+    files, evidence = found.list_landed(), found.list_evidence()
     observations = [
         AssetObservation(
             asset_key,
             partition=key,
             metadata=_describe(
                 landed[key],
-                {listing.name_file(file): file for file in files[key]},
+                {listing.name_file(file): file for file in files.get(key, ())},
+                {listing.dataset: evidence[key]} if key in evidence else {},
                 records.get(key),
                 latest.get(key),
             ),
@@ -183,7 +185,7 @@ def _hash_block(keys: Sequence[str], landed: Mapping[str, LandedFiles]) -> str:
 def _has_changed(landed: LandedFiles, last: AssetObservation | None) -> bool:
     """Tells whether files came, went or were rewritten; that there never were any is no change."""
     if last is None:
-        return landed.files > 0
+        return landed != NOTHING_LANDED
     return last.metadata[FINGERPRINT].value != landed.fingerprint
 
 
@@ -218,11 +220,12 @@ def _store(
 def _describe(
     landed: LandedFiles,
     files: Mapping[str, LandingFile],
+    evidence: Mapping[str, str],
     records: int | None,
     last: AssetObservation | None,
 ) -> dict[str, Any]:
     """Describes what is there, and what changed since the last observation."""
-    states = {name: _describe_state(file) for name, file in files.items()}
+    states = {**{name: _describe_state(file) for name, file in files.items()}, **evidence}
     metadata: dict[str, Any] = {
         "files": landed.files,
         "bytes": landed.bytes,

@@ -20,11 +20,11 @@ from backfill_engine.tables.declarations import Table
 _MAX_PRECISION = 38  # Digits of a DECIMAL, and decimals to which `round` rounds.
 # Types of a kind are compared without a cast that could surprise. NULL is "null", the rest "other".
 _KINDS = {
-    "number": "(TINY|SMALL|BIG)?INT|INTEGER|BYTE|SHORT|LONG|FLOAT|REAL|DOUBLE|DECIMAL|DEC|NUMERIC",
-    "string": "STRING|VARCHAR|CHAR",
+    "number": "(TINY|SMALL|BIG)?INT|FLOAT|DOUBLE|DECIMAL",
+    "string": "STRING",
     "boolean": "BOOLEAN",
     "date": "DATE",
-    "timestamp": "TIMESTAMP(_LTZ)?",
+    "timestamp": "TIMESTAMP",
 }
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIME = r"[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?"
@@ -118,7 +118,7 @@ def _read_column(node: exp.Expr, table: Table) -> Term:
     if column is None:
         raise FilterError(f"`{clip(node.name)}` is no column of {table.key}: {cure}")
     quoted = "`" + column.name.replace("`", "``") + "`"
-    declared = column.type.partition("(")[0].strip().upper()
+    declared = column.parsed_type.kind
     kinds = (kind for kind, types in _KINDS.items() if re.fullmatch(types, declared))
     return Term(node, next(kinds, "other"), lambda functions: functions.col(quoted))
 

@@ -57,6 +57,10 @@ class Buckets(Grain[int]):
         """Finds the partition's first integer."""
         return int(key)
 
+    def find_first(self, value: int) -> int:
+        """Finds the first integer of the value's bucket."""
+        return value - value % self.step
+
     def find_end(self, start: int) -> int:
         """Finds the first integer after the partition that begins with `start`."""
         return start + self.step
@@ -76,6 +80,10 @@ class Buckets(Grain[int]):
         It takes integers all the way: doubles can't hold large keys.
         """
         return f"(`{column}` - pmod(`{column}`, {self.step})) div {self.step}"
+
+    def first_sql(self, value: str) -> str:
+        """Builds the SQL for the first integer of the value's bucket."""
+        return f"{value} - pmod({value}, {self.step})"
 
     def is_over(self, start: int, day: dt.date) -> bool:
         """Returns True always: what comes later has a larger key."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from backfill_engine.grains.grain import Grain, SliceBound
+from backfill_engine.grains.overlaps import find_moment
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MONDAY = dt.datetime(1969, 12, 29, tzinfo=dt.UTC)
@@ -23,7 +24,7 @@ _LENGTHS = {
 _SHORTEST = {"years": dt.timedelta(365), "months": dt.timedelta(28), **_LENGTHS}
 _FORM = re.compile(r"([a-z]+)(?:=([0-9]{1,9}))?")
 _FEBRUARY = dt.datetime(2023, 2, 1, tzinfo=dt.UTC)
-"""Where the shortest partition of any grain of time may begin."""
+"""In the shortest partition of any grain of time."""
 
 _MOST_YEARS = 1000
 
@@ -67,7 +68,7 @@ class ChunkSize:
         if isinstance(value, int):
             start = value // self.count * self.count
             return start, start + self.count
-        moment = _find_moment(value)
+        moment = find_moment(value)
         if self.unit in (ChunkUnit.YEARS, ChunkUnit.MONTHS):
             months = self.count * (12 if self.unit is ChunkUnit.YEARS else 1)
             # Five years from a year that five divides: months count from the year 0.
@@ -106,13 +107,11 @@ def find_why_unfit(size: ChunkSize, grain: Grain) -> str:
     if (size.unit is ChunkUnit.STEP) == bool(grain.cron):
         fit = "a unit of time" if grain.cron else "step=N"
         return f"its partitions are {grain}, which {size} doesn't count: give {fit} or files=N"
-    if size.unit is ChunkUnit.STEP:
-        is_smaller = size.count < grain.find_end(0)
-    else:
-        sample = _FEBRUARY if "TIMESTAMP" in grain.column_types else _FEBRUARY.date()
-        length = _find_moment(grain.find_end(sample)) - _FEBRUARY  # type: ignore[arg-type]
-        is_smaller = size.count * _SHORTEST[size.unit] < length
-    if is_smaller:
+    sample = _FEBRUARY if grain.bound_type == "TIMESTAMP" else _FEBRUARY.date()
+    start = grain.find_first(sample if grain.cron else 0)
+    first, end = map(find_moment, (start, grain.find_end(start)))
+    chunk_first, chunk_end = map(find_moment, size.find_bounds(start))
+    if chunk_end - chunk_first < end - first:
         return f"{size} is smaller than a partition, as these are {grain}: give a larger chunk"
     return ""
 
@@ -143,12 +142,6 @@ def cut_chunks(
         filled += count
     if chunk:
         yield chunk
-
-
-def _find_moment(day: dt.date) -> dt.datetime:
-    if isinstance(day, dt.datetime):
-        return day
-    return dt.datetime.combine(day, dt.time(), dt.UTC)
 
 
 def _find_month(number: int) -> dt.datetime:

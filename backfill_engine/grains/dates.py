@@ -1,8 +1,10 @@
-"""Grains of a DATE column: days, weeks and months."""
+"""Grains of days: days, also written as text or integer, weeks, months, quarters and years."""
 
 import datetime as dt
+import re
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from backfill_engine.grains.grain import Grain
 
@@ -10,7 +12,7 @@ from backfill_engine.grains.grain import Grain
 class DateGrain(Grain[dt.date]):
     """Partitions of whole days (UTC), called by their first: `2013-01-31`."""
 
-    column_types = ("DATE",)
+    column_types: tuple[str, ...] = ("DATE",)
     key_format = "%Y-%m-%d"
     landing_format = "year=%Y/month=%m/day=%d"
     landing_start = "make_date(year, month, day)"
@@ -38,6 +40,10 @@ class Daily(DateGrain):
     peers = "the same weekday"
     cron = "0 0 * * *"
 
+    def find_first(self, value: dt.date) -> dt.date:
+        """Returns the day."""
+        return value
+
     def find_end(self, start: dt.date) -> dt.date:
         """Finds the next day."""
         return start + dt.timedelta(days=1)
@@ -61,6 +67,74 @@ class Daily(DateGrain):
 DAYS = Daily()
 
 
+_WRITTEN = re.compile("%Y([-_.]?)%m\\1%d")
+
+
+@dataclass(frozen=True)
+class Days(Daily):
+    """One partition a day, of a column that holds the day as a text or an integer: `20130131`.
+
+    All else is as of `DAYS`: keys as `2013-01-31`, bounds that are dates.
+
+    Attributes:
+        format: of the column's values, as `strftime` takes it.
+        type: of the column.
+
+    Raises:
+        ValueError: if values of the format don't sort as days do, or aren't of the type.
+    """
+
+    format: str
+    type: Literal["STRING", "INT"] = "STRING"
+
+    bound_type: ClassVar[str] = "DATE"  # type: ignore[override]
+
+    def __post_init__(self) -> None:
+        written = _WRITTEN.fullmatch(self.format)
+        if not written:
+            raise ValueError(f"no days as {self.format}: write %Y-%m-%d, %Y%m%d or the like")
+        if self.type not in ("STRING", "INT") or (self.type == "INT" and written[1]):
+            raise ValueError(f"no days as {self.format} are {self.type}: write type='STRING'")
+
+    @property
+    def column_types(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The column's type alone."""
+        return (self.type,)
+
+    @property
+    def slug(self) -> str:
+        """That of `DAYS`, which have the same partitions."""
+        return DAYS.slug
+
+    def find_stored(self, value: dt.date) -> str | int:
+        """Writes the day."""
+        text = value.strftime(self.format)
+        return int(text) if self.type == "INT" else text
+
+    def find_value(self, stored: str) -> dt.date:
+        """Reads the day."""
+        day = dt.datetime.strptime(stored, self.format).replace(tzinfo=dt.UTC).date()
+        if str(self.find_stored(day)) != stored:
+            raise ValueError(f"{stored} is no day as {self.format}")
+        return day
+
+    def stored_sql(self, value: str) -> str:
+        """Builds the SQL that writes a day."""
+        return f"CAST(date_format({value}, '{self._pattern}') AS {self.type})"
+
+    def number_sql(self, column: str) -> str:
+        """Builds the SQL that counts the days since 1970-01-01; null where it is no day."""
+        return f"unix_date(try_to_date(CAST(`{column}` AS STRING), '{self._pattern}'))"
+
+    @property
+    def _pattern(self) -> str:
+        """The format in Spark's words."""
+        return self.format.replace("%Y", "yyyy").replace("%m", "MM").replace("%d", "dd")
+
+    def __str__(self) -> str:
+        return f"days as {self.format}"
+
+
 _DAYS_BEFORE_EPOCH = 3  # 1970-01-01 was a Thursday
 
 
@@ -70,6 +144,10 @@ class Weekly(DateGrain):
 
     peers = "all weeks"
     cron = "0 0 * * 1"
+
+    def find_first(self, value: dt.date) -> dt.date:
+        """Finds the Monday."""
+        return value - dt.timedelta(days=value.weekday())
 
     def find_end(self, start: dt.date) -> dt.date:
         """Finds the next Monday."""
@@ -83,6 +161,10 @@ class Weekly(DateGrain):
         """Builds the SQL that counts the weeks since that of 1970-01-01."""
         return f"floor(({DAYS.number_sql(column)} + {_DAYS_BEFORE_EPOCH}) / 7)"
 
+    def first_sql(self, value: str) -> str:
+        """Builds the SQL for the Monday."""
+        return f"trunc({value}, 'week')"
+
     def __str__(self) -> str:
         return "weeks"
 
@@ -90,29 +172,84 @@ class Weekly(DateGrain):
 WEEKS = Weekly()
 
 
+_UNITS = {1: "month", 3: "quarter", 12: "year"}
+"""By a number of months, what Spark calls them."""
+
+
+class _MonthGrain(DateGrain):
+    """One partition for each `months` from January on, of which the column holds the first day."""
+
+    landing_format = "year=%Y/month=%m"
+    landing_start = "make_date(year, month, 1)"
+    months: ClassVar[int]
+
+    def find_first(self, value: dt.date) -> dt.date:
+        """Finds the first day of the partition."""
+        return value.replace(month=value.month - (value.month - 1) % self.months, day=1)
+
+    def find_end(self, start: dt.date) -> dt.date:
+        """Finds the first day of the next partition."""
+        years, month = divmod(start.month - 1 + self.months, 12)
+        return dt.date(start.year + years, month + 1, 1)
+
+    def find_number(self, value: dt.date) -> int:
+        """Counts the partitions since January 1970."""
+        return ((value.year - 1970) * 12 + value.month - 1) // self.months
+
+    def number_sql(self, column: str) -> str:
+        """Builds the SQL that counts the partitions since January 1970."""
+        months = f"(year(`{column}`) - 1970) * 12 + month(`{column}`) - 1"
+        return months if self.months == 1 else f"floor(({months}) / {self.months})"
+
+    def first_sql(self, value: str) -> str:
+        """Builds the SQL for the first day of the partition."""
+        return f"trunc({value}, '{_UNITS[self.months]}')"
+
+
 @dataclass(frozen=True)
-class Monthly(DateGrain):
-    """One partition a month, of which the column holds the first day."""
+class Monthly(_MonthGrain):
+    """One partition a month."""
 
     peers = "all months"
     cron = "0 0 1 * *"
-    landing_format = "year=%Y/month=%m"
-    landing_start = "make_date(year, month, 1)"
-
-    def find_end(self, start: dt.date) -> dt.date:
-        """Finds the first day of the next month."""
-        return (start + dt.timedelta(days=31)).replace(day=1)
-
-    def find_number(self, value: dt.date) -> int:
-        """Counts the months since January 1970."""
-        return (value.year - 1970) * 12 + value.month - 1
-
-    def number_sql(self, column: str) -> str:
-        """Builds the SQL that counts the months since January 1970."""
-        return f"(year(`{column}`) - 1970) * 12 + month(`{column}`) - 1"
+    months = 1
 
     def __str__(self) -> str:
         return "months"
 
 
 MONTHS = Monthly()
+
+
+@dataclass(frozen=True)
+class Quarterly(_MonthGrain):
+    """One partition a quarter, which lands in the folder of its first month."""
+
+    peers = "the same quarter"
+    cron = "0 0 1 1,4,7,10 *"
+    months = 3
+
+    def find_peer_group(self, start: dt.date) -> Hashable:
+        """Finds the quarter of the year."""
+        return start.month
+
+    def __str__(self) -> str:
+        return "quarters"
+
+
+QUARTERS = Quarterly()
+
+
+@dataclass(frozen=True)
+class Yearly(_MonthGrain):
+    """One partition a year, which lands in the folder of its January."""
+
+    peers = "all years"
+    cron = "0 0 1 1 *"
+    months = 12
+
+    def __str__(self) -> str:
+        return "years"
+
+
+YEARS = Yearly()

@@ -30,7 +30,7 @@ class Grain(ABC, Generic[Bound]):
             named by: `year`, `month` and so on; likewise.
     """
 
-    column_types: ClassVar[tuple[str, ...]]
+    column_types: tuple[str, ...]
     peers: ClassVar[str]
     cron: str = ""
     in_daily_folders: ClassVar[bool] = False
@@ -39,8 +39,29 @@ class Grain(ABC, Generic[Bound]):
     landing_start: ClassVar[str] = ""
 
     @property
+    def bound_type(self) -> str:
+        """The Spark SQL type of partitions' bounds, whatever the column holds."""
+        return self.column_types[0]
+
+    def find_stored(self, value: Bound) -> SliceBound | str:
+        """Finds what the column holds for a value; unless a grain says otherwise, that value."""
+        return value
+
+    def find_value(self, stored: str) -> Bound:
+        """Finds the value by the text of what the column holds, as a folder is named.
+
+        Raises:
+            ValueError: if it holds no such text.
+        """
+        return self.find_start(stored)
+
+    def stored_sql(self, value: str) -> str:
+        """Builds the Spark SQL for `find_stored`, of SQL for a value."""
+        return value
+
+    @property
     def slug(self) -> str:
-        """What it is called in the name of a job."""
+        """What it is called in the name of a job; grains of one slug have the same keys."""
         return str(self).replace(" ", "_")
 
     def list_keys(self) -> list[str]:
@@ -53,6 +74,10 @@ class Grain(ABC, Generic[Bound]):
     @abstractmethod
     def find_start(self, key: str) -> Bound:
         """Finds the partition's first value."""
+
+    @abstractmethod
+    def find_first(self, value: Bound) -> Bound:
+        """Finds the first value of the partition that holds `value`."""
 
     @abstractmethod
     def find_end(self, start: Bound) -> Bound:
@@ -72,6 +97,13 @@ class Grain(ABC, Generic[Bound]):
     @abstractmethod
     def number_sql(self, column: str) -> str:
         """Builds the Spark SQL for `find_number` of a column's values: an integer."""
+
+    def first_sql(self, value: str) -> str:
+        """Builds the Spark SQL for what the column is to hold, of SQL for a value.
+
+        That is the partition's first value; of a part of a day, the moment itself.
+        """
+        return value
 
     def find_peer_group(self, start: Bound) -> Hashable:
         """Finds what is the same for partitions that are compared with each other.

@@ -31,6 +31,10 @@ class TimestampGrain(Grain[dt.datetime]):
         """Finds the partition's first moment."""
         return _parse(key, self.key_format)
 
+    def find_first(self, value: dt.datetime) -> dt.datetime:
+        """Finds the moment from which on the partition counts."""
+        return _EPOCH + self.find_number(value) * self.minutes * _MINUTE
+
     def find_end(self, start: dt.datetime) -> dt.datetime:
         """Finds the first moment after the partition that begins with `start`."""
         return start + self.minutes * _MINUTE

@@ -26,6 +26,7 @@ from deltalake import DeltaTable
 from pyarrow import fs, parquet
 from pydantic import TypeAdapter
 
+from backfill_engine.grains.whole import WHOLE_KEY
 from backfill_engine.lake.commits import Commit, CommitRecord
 from backfill_engine.lake.delta_logs import describe_unreadable, shorten_cause
 from backfill_engine.lake.filesystems import open_filesystem
@@ -69,13 +70,15 @@ def read_commit_infos(uri: str, *, after: int, up_to: int) -> list[tuple[int, di
 def read_changed_folders(uri: str, version: int, column: str) -> frozenset[str] | None:
     """Reads the folders (their values as text) whose data a commit changed, by its file actions.
 
-    Actions that say that they change no data (`dataChange` is false: compaction) don't count.
+    Actions that say that they change no data (`dataChange` is false: compaction) don't count. Where
+    the commit has a change data feed, that alone says what changed, and not which files it wrote.
 
     Args:
         uri: of the table.
         version: of the commit.
-        column: the folder column. With column mapping the actions have another name for it; the
-            tables have one folder column, so that its name isn't needed then.
+        column: the folder column; empty of a table without partitions. With column mapping the
+            actions have another name for it; the tables have one folder column, so that its name
+            isn't needed then.
 
     Returns:
         None if an action doesn't say in which folder its file is, or the log no longer has the
@@ -89,11 +92,13 @@ def read_changed_folders(uri: str, version: int, column: str) -> frozenset[str] 
         actions = _read_file(filesystem, uri, _locate(base, version))
     except FileNotFoundError:
         return None
+    written = (action.get("add") or action.get("remove") for action in actions)
+    changed = [action["cdc"] for action in actions if "cdc" in action]
+    changed = changed or [file for file in written if file and file.get("dataChange", True)]
+    if not column:
+        return frozenset({WHOLE_KEY} if changed else ())
     folders: set[str] = set()
-    for action in actions:
-        file = action.get("add") or action.get("remove")
-        if file is None or not file.get("dataChange", True):
-            continue
+    for file in changed:
         values = file.get("partitionValues") or _read_path_values(file["path"])
         if column not in values and len(values) != 1:
             return None
@@ -255,6 +260,8 @@ class CommitReader:
 
     def _build_commit(self, version: int, info: Mapping[str, Any]) -> Commit:
         record = CommitRecord.from_json(info.get("userMetadata"))
+        if not (self._table.is_published or self._table.folder_column):
+            record = None  # It tells of partitions, and the table is read whole.
         return Commit(
             version=version,
             committed_at=dt.datetime.fromtimestamp(info.get("timestamp", 0) / 1000, tz=dt.UTC),

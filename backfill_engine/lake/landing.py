@@ -26,9 +26,10 @@ class LandedFiles(NamedTuple):
     """What files a partition was computed from, or is to be.
 
     Attributes:
-        files: how many.
+        files: how many; 0 of a source without files, too.
         bytes: of all of them, as they lie there.
-        fingerprint: hash of their names, sizes and modification times.
+        fingerprint: hash of their names, sizes and modification times, or of the evidence of a
+            source without files.
     """
 
     files: int
@@ -61,6 +62,15 @@ def summarize_files(files: Iterable[LandingFile], root: str) -> LandedFiles:
     return LandedFiles(count, size, digest.hexdigest()[:16])
 
 
+def summarize_evidence(evidence: str) -> LandedFiles:
+    """Hashes what a source without files says of a partition; empty if nothing is there."""
+    return LandedFiles(0, 0, hashlib.sha256(evidence.encode()).hexdigest()[:16])
+
+
+NOTHING_LANDED = summarize_evidence("")
+"""What a partition has of which nothing is there."""
+
+
 def compute_fingerprint(files: Iterable[LandingFile], root: str) -> str:
     """Writes how many files there are, and their fingerprint."""
     found = summarize_files(files, root)
@@ -73,14 +83,14 @@ def relative_name(uri: str, root: str) -> str:
 
 
 def refuse_changes(changed: Collection[str]) -> None:
-    """Refuses partition keys whose files changed, for `check_unchanged`.
+    """Refuses partition keys whose files or rows changed, for `check_unchanged`.
 
     Raises:
         LandingError: if there are any.
     """
     if changed:
         raise LandingError(
-            f"landing files of {', '.join(sorted(changed))} changed while they were read; "
+            f"files or rows of {', '.join(sorted(changed))} changed while they were read; "
             "nothing was published: run these partitions again"
         )
 

@@ -12,9 +12,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from backfill_engine.grains.grain import Grain, SliceBound
+from backfill_engine.grains.overlaps import find_cover
+from backfill_engine.grains.whole import WHOLE_KEY
 from backfill_engine.tables.declarations import Table
 
 _NOTHING = dt.timedelta()
+
+EVERY_ROW = "true"
+"""The predicate of a table without partitions."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +73,13 @@ def widen_slices(
     return merge_slices(Slice(slice_.start - before, slice_.end + after) for slice_ in slices)  # type: ignore[operator]
 
 
-def build_predicate(column: str, slices: Iterable[Slice]) -> str:
+def build_predicate(column: str, slices: Iterable[Slice], grain: Grain | None = None) -> str:
     """Builds SQL that is true for exactly the rows in `slices`.
+
+    Args:
+        column: its name.
+        slices: in any order.
+        grain: as whose partition column it holds the values; None if it holds them as they are.
 
     Contiguous partitions become one comparison pair, the rest is joined by OR: thousands of
     literals in an `IN` list take Delta seconds to analyze, and `BETWEEN` on dates fails there.
@@ -81,13 +91,17 @@ def build_predicate(column: str, slices: Iterable[Slice]) -> str:
     merged = merge_slices(slices)
     if not merged:
         raise ValueError("no partitions to select")
+    write = grain.find_stored if grain else lambda bound: bound
     return " OR ".join(
-        f"(`{column}` >= {_literal(stretch.start)} AND `{column}` < {_literal(stretch.end)})"
+        f"(`{column}` >= {_literal(write(stretch.start))} AND "
+        f"`{column}` < {_literal(write(stretch.end))})"
         for stretch in merged
     )
 
 
-def _literal(bound: SliceBound) -> str:
+def _literal(bound: SliceBound | str) -> str:
+    if isinstance(bound, str):
+        return f"'{bound}'"
     if isinstance(bound, dt.datetime):
         return f"TIMESTAMP'{bound:%Y-%m-%d %H:%M:%S.%f}Z'"
     if isinstance(bound, dt.date):
@@ -106,19 +120,34 @@ def build_partition(grain: Grain, start: SliceBound) -> Partition:
     return Partition(grain.find_key(start), Slice(start, grain.find_end(start)))
 
 
+def list_overlapping(table: Table, partition: Partition) -> list[Partition]:
+    """Lists the partitions of a table that hold any value of another table's, ascending."""
+    start, end = find_cover(table.grain, partition.slice.start, partition.slice.end)
+    found: list[Partition] = []
+    while start < end:  # type: ignore[operator]
+        found.append(build_partition(table.grain, start))
+        start = found[-1].slice.end
+    return found
+
+
 def find_folder(table: Table, partition: Partition) -> str:
-    """Finds the folder that holds the partition: its value as the log has it."""
+    """Finds the folder that holds the partition: its value as the log has it.
+
+    A table without partitions has none: all of it counts as a folder of its only key.
+    """
     start = partition.slice.start
+    if not table.folder_column:
+        return WHOLE_KEY
     if table.folder_by is not None:
         assert isinstance(start, dt.datetime)
         return str(start.date())
-    return str(start)
+    return str(table.grain.find_stored(start))
 
 
 def find_partitions_in_folder(table: Table, folder: str) -> tuple[Partition, ...]:
     """Finds the partitions whose rows are in a folder, ascending."""
     if table.folder_by is None:
-        return (build_partition(table.grain, table.grain.find_start(folder)),)
+        return (build_partition(table.grain, table.grain.find_value(folder)),)
     midnight = _find_midnight(dt.date.fromisoformat(folder))
     found = [build_partition(table.grain, midnight)]
     while found[-1].slice.end < midnight + dt.timedelta(days=1):  # type: ignore[operator]
@@ -149,7 +178,7 @@ def build_table_predicate(table: Table, slices: Iterable[Slice]) -> str:
     """
     merged = merge_slices(slices)
     if table.folder_by is None:
-        return build_predicate(table.partition_by, merged)
+        return build_folder_predicate(table, merged)
     days = [_cover_days(times) for times in merged]
     whole = all(
         (times.start, times.end) == (_find_midnight(cover.start), _find_midnight(cover.end))
@@ -168,7 +197,8 @@ def build_folder_predicate(table: Table, slices: Iterable[Slice]) -> str:
         ValueError: if there is no slice.
     """
     if table.folder_by is None:
-        return build_predicate(table.partition_by, slices)
+        predicate = build_predicate(table.partition_by, slices, table.grain)
+        return predicate if table.partition_by else EVERY_ROW
     return build_predicate(table.folder_by, map(_cover_days, slices))
 
 

@@ -32,7 +32,7 @@ def read_table(spark: SparkSession, log: TableLog, table: Table | None = None) -
         *(
             F.col(column.name)
             if column.name in rows.columns
-            else F.lit(None).cast(column.type).alias(column.name)
+            else F.lit(None).cast(column.parsed_type.of_values).alias(column.name)
             for column in (table or log.table).columns
         )
     )

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from pyarrow.compute import field
+from pyarrow.compute import field, scalar
 from pydantic import TypeAdapter
 
 from backfill_engine.audit_columns import REJECT_COLUMNS
@@ -61,7 +61,11 @@ def build_withheld_table(table: Table) -> Table:
             required("run_id", "STRING", "That run"),
             required("partition_key", "STRING", "The partition"),
             required("reason", "STRING", "Failed checks with measured values and bounds"),
-            *(Column(names[column.name], column.type, column.comment) for column in table.columns),
+            *(
+                # A text that doesn't fit may be why.
+                Column(names[column.name], column.parsed_type.of_values, column.comment)
+                for column in table.columns
+            ),
         ),
     )
 
@@ -200,8 +204,11 @@ def read_kept_aside(
         TableError: if a table of these can't be read or is gone.
     """
     keys = [partition.key for partition in partitions]
-    place = field(table.partition_by)
-    in_slices = (place >= partitions[0].slice.start) & (place < partitions[-1].slice.end)
+    in_slices = scalar(True)  # noqa: FBT003
+    if table.partition_by:
+        place, write = field(table.partition_by), table.grain.find_stored
+        first, end = write(partitions[0].slice.start), write(partitions[-1].slice.end)
+        in_slices = (place >= first) & (place < end)
     found: list[KeptAside] = []
     for what, aside, wanted in (
         ("withheld rows", build_withheld_table(table), field("partition_key").isin(keys)),
@@ -209,6 +216,6 @@ def read_kept_aside(
     ):
         if (kept := open_entered(warehouse, aside.key)) is not None:
             rows = kept.to_pyarrow_dataset().filter(wanted)
-            first = rows.head(most).to_pylist()
-            found.append(KeptAside(what, warehouse.uri(aside), rows.count_rows(), first))
+            listed = rows.head(most).to_pylist()
+            found.append(KeptAside(what, warehouse.uri(aside), rows.count_rows(), listed))
     return found

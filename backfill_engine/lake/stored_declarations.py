@@ -8,16 +8,8 @@ from typing import Any
 from backfill_engine.audit_columns import LANDED_FILE, is_reserved
 from backfill_engine.errors import TableError
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.tables.column_types import ColumnType, parse_type
+from backfill_engine.tables.column_types import spell_stored_type
 from backfill_engine.tables.declarations import Column, Table, build_ddl
-
-_KINDS = {
-    "byte": "TINYINT",
-    "short": "SMALLINT",
-    "integer": "INT",
-    "long": "BIGINT",
-}
-"""What Delta calls otherwise than Spark SQL."""
 
 
 def check_stored(log: TableLog, *, evolves: bool = False) -> None:
@@ -39,10 +31,10 @@ def check_stored(log: TableLog, *, evolves: bool = False) -> None:
     where = f"{table.key} at {log.uri}"
     check_grain(log)
     folders = log.snapshot.metadata().partition_columns
-    if folders != [table.folder_column]:
+    if folders != [name for name in [table.folder_column] if name]:
         raise TableError(
-            f"{where} has folders by {', '.join(folders) or 'nothing'}, and {table.folder_column} "
-            f"is declared: {_START_ANEW}"
+            f"{where} has folders by {', '.join(folders) or 'nothing'}, and "
+            f"{table.folder_column or 'nothing'} is declared: {_START_ANEW}"
         )
     stored = _read_fields(log)
     for column in table.columns:
@@ -59,7 +51,7 @@ def check_stored(log: TableLog, *, evolves: bool = False) -> None:
                 "has none: declare it with Column(…), and it is added; nothing was written"
             )
     for name in log.extra_fields:
-        kind = _translate(stored[name].type)
+        kind = spell_stored_type(stored[name].type)
         if not evolves or kind != "STRING" or not stored[name].nullable:
             raise TableError(
                 f"{where} has a column `{name}`, which isn't declared: declare it again as "
@@ -117,7 +109,11 @@ _START_ANEW = (
 
 
 def _check_type(log: TableLog, column: Column, field: Any) -> None:
-    if (stored := _translate(field.type)) != column.type:
+    stored, declared = spell_stored_type(field.type), column.parsed_type.of_values
+    limit = (field.metadata or {}).get(_CHARACTERS)
+    if limit and column.parsed_type.digits:
+        stored, declared = Column("", limit).type, column.type
+    if stored != declared:
         raise TableError(
             f"{log.table.key} at {log.uri} has `{column.name}` as {stored}, and {column.type} is "
             f"declared: {_START_ANEW}"
@@ -129,30 +125,8 @@ def _read_fields(log: TableLog) -> Mapping[str, Any]:
     return {field.name: field for field in fields}
 
 
-def _translate(stored: Any) -> str:
-    """Spells a type of delta-rs as declarations do; one that none can have, as Delta does."""
-    try:
-        return str(_build_type(stored))
-    except ValueError:
-        return str(stored)
-
-
-def _build_type(stored: Any) -> ColumnType:
-    match getattr(stored, "type", ""):
-        case "array":
-            return ColumnType("ARRAY", parts=(_build_type(stored.element_type),))
-        case "map":
-            parts = (_build_type(stored.key_type), _build_type(stored.value_type))
-            return ColumnType("MAP", parts=parts)
-        case "struct":
-            return ColumnType(
-                "STRUCT",
-                parts=tuple(_build_type(field.type) for field in stored.fields),
-                names=tuple(field.name for field in stored.fields),
-            )
-        case name:
-            return parse_type(_KINDS.get(name, name))
-
+_CHARACTERS = "__CHAR_VARCHAR_TYPE_STRING"
+"""Under this Spark keeps what it calls a STRING column that is a CHAR or a VARCHAR."""
 
 _COLUMN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -197,9 +171,10 @@ def build_create_table(table: Table, uri: str, *, retention_days: int) -> str:
     """Builds the statement that creates the empty table at `uri`, unless it is there."""
     properties = build_table_properties(table, retention_days=retention_days)
     listed = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
+    folders = f"PARTITIONED BY (`{table.folder_column}`) " if table.folder_column else ""
     return (
         f"CREATE TABLE IF NOT EXISTS delta.`{uri}` ({build_ddl(table.columns)}) USING DELTA "
-        f"PARTITIONED BY (`{table.folder_column}`) TBLPROPERTIES ({listed})"
+        f"{folders}TBLPROPERTIES ({listed})"
     )
 
 

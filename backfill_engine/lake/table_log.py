@@ -11,11 +11,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
+from urllib.parse import unquote
 
+import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from backfill_engine.errors import HistoryError, TableError
+from backfill_engine.grains.whole import WHOLE_KEY
 from backfill_engine.lake.commit_files import (
     CommitReader,
     PublishIndex,
@@ -38,7 +41,11 @@ from backfill_engine.lake.commits import (
 from backfill_engine.lake.partitions import Partition, find_folder, find_partitions_in_folder
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.whole_files import find_id
+from backfill_engine.tables.column_types import spell_stored_type
 from backfill_engine.tables.declarations import Table
+
+_DELETION_VECTORS = "deletionVectors"
+"""What the protocol of a table calls them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,15 +333,30 @@ class TableLog:
     def count_folder_rows(self) -> dict[str, int]:
         """Counts the rows per folder (its value as text), from file statistics.
 
-        Of files that another program wrote without statistics, from the files themselves.
+        Of files that another program wrote without statistics, from the files themselves. Rows that
+        deletion vectors leave out don't count.
         """
-        counts = self.list_files("num_records", "path")
+        counts, deleted = self.list_files("num_records", "path"), self._count_deleted_rows()
         missing = [path for _, rows, path in counts if rows is None]
         counted = count_file_rows(self.uri, missing) if missing else {}
         sums: Counter[str] = Counter()
         for folder, rows, path in counts:
-            sums[folder] += counted[path] if rows is None else rows
+            stored = counted[path] if rows is None else rows
+            sums[folder] += stored - deleted.get(unquote(path), 0)
         return dict(sums)
+
+    def _count_deleted_rows(self) -> dict[str, int]:
+        """Counts the rows that deletion vectors leave out, by path of the data file."""
+        snapshot = self.snapshot
+        if snapshot is None or _DELETION_VECTORS not in (snapshot.protocol().reader_features or ()):
+            return {}
+        return {
+            unquote(uri.removeprefix(snapshot.table_uri)): kept.values.false_count
+            for batch in snapshot.deletion_vectors()
+            for uri, kept in zip(
+                batch.column(0).to_pylist(), pa.array(batch.column(1)), strict=True
+            )
+        }
 
     def count_folder_files(self) -> dict[str, int]:
         """Counts the data files per folder (its value as text)."""
@@ -359,6 +381,10 @@ class TableLog:
         if self.snapshot is None:
             return []
         files = self.snapshot.get_add_actions(flatten=True)
+        figures = [files.column(column).to_pylist() for column in columns]
+        if not self.table.folder_column:
+            # Whatever folders somebody else's table has: all of it is read.
+            return list(zip([WHOLE_KEY] * files.num_rows, *figures, strict=True))
         if f"partition.{self.table.folder_column}" not in files.schema.names:
             raise TableError(
                 f"{self.table.key}: the table at {self.uri} has no folders by "
@@ -366,7 +392,6 @@ class TableLog:
                 "declare the column that it is partitioned by"
             )
         folders = files.column(f"partition.{self.table.folder_column}").to_pylist()
-        figures = (files.column(column).to_pylist() for column in columns)
         return list(zip(map(str, folders), *figures, strict=True))
 
     def find_missing_files(self, partitions: Iterable[Partition]) -> list[str]:
@@ -377,14 +402,20 @@ class TableLog:
 
     def _describe_last_changes(self, keys: Iterable[str]) -> dict[str, str]:
         """Says of each key which version changed it last, and reads no commit below these."""
-        versions, left, commits = dict[str, str](), set(keys), self.iterate_commits()
+        versions, left, commits = dict[str, str](), set(keys), self._iterate_known_commits()
         while left and (commit := next(commits, None)):
             changed = commit.find_changed(left)
             versions |= dict.fromkeys(changed, str(commit.version))
             left -= changed
         if left:
-            versions |= dict.fromkeys(left, f"before {self.begins_with}")
+            versions |= dict.fromkeys(left, f"before {self.known_since}")
         return {key: f"version {versions[key]} of {self.table_id}" for key in keys}
+
+    def _iterate_known_commits(self) -> Iterator[Commit]:
+        """Goes through what the log still has, and then through what the index has of the rest."""
+        yield from self.iterate_commits()
+        if not self.lacks_commits:
+            yield from self.index.commits
 
     @cached_property
     def _made_until(self) -> tuple[list[int], list[float]]:
@@ -442,4 +473,7 @@ def read_log(
     snapshot = warehouse.open(table, version=version) if exists else None
     if earlier is not None and earlier.exists and not _continues(snapshot, earlier):
         earlier = None
+    if snapshot is not None and table.infers:
+        stored = snapshot.schema().fields
+        table = table.complete({field.name: spell_stored_type(field.type) for field in stored})
     return TableLog(warehouse, table, snapshot, earlier, read_at=read_at)

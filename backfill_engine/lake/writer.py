@@ -177,6 +177,7 @@ def overwrite_held(
     record: CommitRecord,
     *,
     transaction: str | None = None,
+    writes: bool = True,
 ) -> tuple[int, TableLog]:
     """Replaces exactly `partitions` of a held table by the rows of `frame`, in one Delta commit.
 
@@ -190,6 +191,8 @@ def overwrite_held(
         record: what the commit carries; of exactly these partitions, as `build_record` makes it.
         transaction: application id of Delta's transaction identifier, by which Delta commits at
             most once; None for none.
+        writes: whether the rows are written; else the commit has only the record of rows that are
+            there.
 
     Returns:
         The version that the commit made, and the log that has it.
@@ -204,12 +207,12 @@ def overwrite_held(
     keys, log = [partition.key for partition in partitions], held.pinned
     if set(record.rows) != set(keys) or set(record.checksums) != set(keys):
         raise ValueError(f"{log.table.key}: the record must be of exactly the partitions {keys}")
-    writer = (
-        frame.write.format("delta")
-        .mode("overwrite")
-        .option("replaceWhere", record.predicate)
-        .option("userMetadata", record.to_json())
-    )
+    writer = frame if writes else frame.limit(0)
+    writer = writer.write.format("delta").option("userMetadata", record.to_json())
+    if writes:
+        writer = writer.mode("overwrite").option("replaceWhere", record.predicate)
+    else:
+        writer = writer.mode("append")
     if transaction is not None:
         writer = writer.option("txnAppId", transaction).option("txnVersion", 1)
     retry_conflicts(held.lock)(writer.save, log.uri)

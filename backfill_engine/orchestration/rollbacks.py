@@ -50,7 +50,7 @@ from backfill_engine.publishing.restoring import (
 )
 from backfill_engine.publishing.results import PartitionResult, Run, describe_failures
 from backfill_engine.publishing.serving import ServedHook
-from backfill_engine.publishing.write_modes.mode import Rollback
+from backfill_engine.publishing.write_modes.mode import Accept, Rollback
 from backfill_engine.publishing.write_modes.options import WriteOptions
 from backfill_engine.resources import LakehouseResource, SparkResource, build_reader
 from backfill_engine.rules.verdicts import Acceptance
@@ -132,7 +132,7 @@ def _roll_back(
         run_id=context.run.run_id,
         started_at=now,
         config=context.run.run_config,
-        options=WriteOptions(write_mode=Rollback.name),
+        options=WriteOptions(write_mode=(Accept if config.accept else Rollback).name),
         acceptances=_accept_all(table, config),
     )
     keys = find_keys_in_range(find_partitions_def(table), first=config.first, last=config.last)

@@ -166,6 +166,9 @@ class Step:
             provisional=_find_provisional(readiness, pinned),
             read_tests=self._prepare_read_tests(target, [partition.key for partition in ready]),
         )
+        if self.recipe.table.infers:
+            publisher, pinned = publisher.infer_columns(pinned, ready)
+            recorder.target = recorder.newest = pinned.target
         standing = find_up_to_date(
             context.job_def.asset_layer.asset_graph,
             self.recipe,
@@ -192,7 +195,11 @@ class Step:
             others = (table for table in recipe.inputs if table.key != target.table.key)
             inputs = {table.key: read_log(target.warehouse, table) for table in others}
             log = read_log(target.warehouse, recipe.table)
-            tests.append(ReadTest(recipe, log, inputs, reader.reads, reader.provisional))
+            tests.append(
+                ReadTest(
+                    replace(recipe, table=log.table), log, inputs, reader.reads, reader.provisional
+                )
+            )
         return tests
 
     def _publish_chunks(

@@ -28,7 +28,7 @@ from backfill_engine.quality.measures import keep_rows, measure_partitions
 from backfill_engine.rules.measured import Landed, PartitionMeasures, PartitionProfile, list_some
 from backfill_engine.rules.verdicts import Verdict
 from backfill_engine.sources.input_window import InputWindow
-from backfill_engine.tables.declarations import Table, build_ddl
+from backfill_engine.tables.declarations import Column, Table, build_ddl
 
 
 @dataclass(frozen=True)
@@ -169,8 +169,27 @@ def compute_rows(recipe: Recipe, window: InputWindow, options: WriteOptions) -> 
     _check_computed(rows, window.stored_table)
     computed = mark_filtered_out(rows, window, options)
     rows = add_folder(find_write_mode(options).combine(computed, window, options), recipe.table)
+    if not recipe.table.folder_column:
+        return rows
     # Rows of a folder together, so that each folder becomes one file.
     return rows.repartition(recipe.table.folder_column)
+
+
+def infer_columns(recipe: Recipe, window: InputWindow) -> tuple[Recipe, TableLog]:
+    """Returns a recipe, and the log of its table, with all columns of a table that infers them.
+
+    A column that is stored already keeps its place and type.
+
+    Args:
+        recipe: how the table is made.
+        window: any of its partitions, with their inputs.
+    """
+    if not recipe.table.infers:
+        return recipe, window.target
+    computed = recipe.compute(window).schema.fields
+    types = {field.name: field.dataType.simpleString() for field in computed}
+    table = window.table.complete(types)
+    return replace(recipe, table=table), replace(window.target, table=table)
 
 
 def _check_computed(rows: DataFrame, table: Table) -> None:
@@ -185,12 +204,17 @@ def _check_computed(rows: DataFrame, table: Table) -> None:
                 "compute function; nothing was written"
             )
         # A null without a type becomes one of any.
-        if computed and "void" not in computed and replace(column, type=computed) != column:
+        wanted = column.parsed_type.of_values
+        if computed and "void" not in computed and (found := _spell(computed)) != wanted:
             raise TableError(
-                f"{table.key}: `{column.name}` is computed as {replace(column, type=computed).type}"
-                f", and {column.type} is declared: cast it in the compute function; nothing was "
-                "written"
+                f"{table.key}: `{column.name}` is computed as {found}, and {wanted} is declared: "
+                "cast it in the compute function; nothing was written"
             )
+
+
+def _spell(computed: str) -> str:
+    """Spells a type of Spark's as declarations do; one that none can have, as Spark does."""
+    return Column("", computed).type
 
 
 def _persist(recipe: Recipe, window: InputWindow, options: WriteOptions) -> DataFrame:
@@ -268,6 +292,11 @@ def find_profiles(log: TableLog) -> tuple[dict[str, PartitionProfile], bool]:
         for key, publish in published.items()
         if key in publish.record.profiles
     }
+    if log.foreign_changes:
+        # Nobody audited what another program wrote; yet a run may not lose it without a word.
+        rows = log.count_rows()
+        unknown = (log.foreign_changes.keys() & rows.keys()) - profiles.keys()
+        profiles |= {key: PartitionProfile(rows[key]) for key in unknown}
     if not log.known_since:
         return profiles, False
     counted = log.count_rows()

@@ -88,5 +88,8 @@ def _compare_landed(before: Consumed, now: Consumed) -> Iterator[str]:
         return
     if before.landed.fingerprint != now.landed.fingerprint:
         then, files = before.landed.files, now.landed.files
+        if not then and not files:
+            yield "its source changed"
+            return
         counts = "" if then == files else f": {then} then, {files} now"
         yield f"its landed files changed{counts}"

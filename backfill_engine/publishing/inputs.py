@@ -5,9 +5,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from backfill_engine.grains.chunk_sizes import ChunkSize, cut_chunks
+from backfill_engine.grains.overlaps import are_comparable
 from backfill_engine.lake.commits import Consumed
 from backfill_engine.lake.landing import LandingFile
-from backfill_engine.lake.partitions import Partition, find_folder
+from backfill_engine.lake.partitions import Partition, find_folder, list_overlapping
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import PartitionResult, withhold
@@ -151,13 +152,22 @@ class PinnedInputs:
     def measure_bytes(self, partitions: Sequence[Partition]) -> dict[str, int]:
         """Sums the bytes of input by partition key.
 
-        These are what landed, and the input tables' folders of that name.
+        These are what landed, and the input tables' folders of the same values; of a table without
+        partitions, all of the input tables.
         """
         sizes = dict(self.listing.measure_bytes()) if self.listing else {}
         for log in self.inputs.values():
             folders = log.sum_folder_bytes()
-            for partition in partitions:
-                size = folders.get(find_folder(self.target.table, partition), 0)
+            read, target = log.table, self.target.table
+            is_whole = not target.folder_column
+            alike = is_whole or are_comparable(target.grain, read.grain)
+            for partition in partitions if alike else ():
+                names = folders.keys()
+                if not is_whole:
+                    names = {
+                        find_folder(read, other) for other in list_overlapping(read, partition)
+                    }
+                size = sum(folders.get(name, 0) for name in names)
                 sizes[partition.key] = sizes.get(partition.key, 0) + size
         return sizes
 
@@ -227,13 +237,13 @@ def pin_inputs(
 def list_landing(
     recipe: Recipe, landing_root: str, partitions: Sequence[Partition]
 ) -> Listing | None:
-    """Lists the files that partitions are computed from; None for a table that reads none.
+    """Lists the files that partitions are computed from; None for none, or a table that reads none.
 
     Raises:
         LandingNotFoundError: if it isn't there.
         LandingError: if the landing zone can't be listed.
     """
-    if recipe.source is None:
+    if recipe.source is None or not partitions:
         return None
     return recipe.source.list_files(landing_root, recipe.table, partitions)
 

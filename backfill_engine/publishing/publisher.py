@@ -22,7 +22,13 @@ from backfill_engine.lake.writer import (
     overwrite_held,
     prepare_ahead,
 )
-from backfill_engine.publishing.audit import Audit, BatchedAudits, audit_window, describe_faults
+from backfill_engine.publishing.audit import (
+    Audit,
+    BatchedAudits,
+    audit_window,
+    describe_faults,
+    infer_columns,
+)
 from backfill_engine.publishing.hooks import describe_partition
 from backfill_engine.publishing.inputs import (
     PinnedInputs,
@@ -156,15 +162,28 @@ class Publisher:
         current = pinned.current.reread()
         if current.exists:
             prepare_ahead(self.spark, current)  # For the commit, while the audit is planned.
-        window = InputWindow(
+        window = self._build_window(current, pinned, partitions)
+        return audit_window(self.recipe, window, self.run, self.provisional)
+
+    def infer_columns(
+        self, pinned: PinnedInputs, partitions: Sequence[Partition]
+    ) -> "tuple[Publisher, PinnedInputs]":
+        """Returns publisher and inputs with all columns of a table that infers them."""
+        window = self._build_window(pinned.target, pinned, partitions)
+        recipe, target = infer_columns(self.recipe, window)
+        return replace(self, recipe=recipe), replace(pinned, target=target)
+
+    def _build_window(
+        self, target: TableLog, pinned: PinnedInputs, partitions: Sequence[Partition]
+    ) -> InputWindow:
+        return InputWindow(
             spark=self.spark,
-            target=current,
-            partitions=partitions,
+            target=target,
+            partitions=tuple(partitions),
             inputs=pinned.inputs,
             listing=pinned.restrict(partitions).listing,
-            extra_fields=current.extra_fields,
+            extra_fields=target.extra_fields,
         )
-        return audit_window(self.recipe, window, self.run, self.provisional)
 
 
 @dataclass(frozen=True)
@@ -388,4 +407,5 @@ class _Attempt:
             partitions,
             record,
             transaction=transaction,
+            writes=find_write_mode(options).writes,
         )

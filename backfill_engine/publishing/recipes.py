@@ -1,7 +1,8 @@
 """What is needed to compute a table: its inputs, its function, and what it is reconciled with."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import CodeType
 from typing import TypeAlias
 
 from pyspark.sql import DataFrame
@@ -48,6 +49,12 @@ class Recipe:
         return frozenset(key for key in versions if self.serves not in ("", key))
 
     @property
+    def reads_undeclared(self) -> bool:
+        """Whether `compute` may read what no source and no input declares, by `window.spark`."""
+        code = getattr(self.compute, "__code__", None)
+        return code is not None and "spark" in _list_names(code)
+
+    @property
     def source(self) -> Source | History | None:
         """What is read of the landing zone, with the history before it."""
         return self.history or self.landing
@@ -57,3 +64,11 @@ class Recipe:
         """Fields that the landed records should have; empty where none are parsed."""
         declared = self.landing.record_fields if self.landing is not None else ()
         return tuple(field.name for field in declared)
+
+
+def _list_names(code: CodeType) -> Iterator[str]:
+    """Lists the names that code uses, with those of the functions in it."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _list_names(constant)

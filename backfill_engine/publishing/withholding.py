@@ -11,6 +11,7 @@ from backfill_engine.audit_columns import (
     ENGINE_PREFIX,
     LANDED_FILE,
     REJECT_REASON,
+    REJECTED_FILE,
     REJECTED_LINE,
 )
 from backfill_engine.lake.landing import FileFault
@@ -31,8 +32,10 @@ from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.writer import create_table
 from backfill_engine.publishing.results import PartitionResult, Run, describe_failures
 from backfill_engine.sources.input_window import InputWindow
+from backfill_engine.tables.columns import Column, build_ddl
 
 _NUMBER = f"{ENGINE_PREFIX}number"
+_REJECTED = tuple(Column(name, "STRING", "") for name in (LANDED_FILE, "reason", "line"))
 
 
 def keep_withheld_rows(
@@ -110,19 +113,26 @@ def keep_rejected_records(
     ]
     if not touched:
         return
-    partition_by = window.table.partition_by
-    kind = next(column.type for column in window.table.columns if column.name == partition_by)
+    by = [column for column in side_table.columns if column.name == side_table.partition_by]
+    find_stored = window.table.grain.find_stored
     records = window.spark.createDataFrame(
         [
-            (broken.partition.slice.start, broken.name, f"the file {broken.fault}", None)
+            (
+                find_stored(broken.partition.slice.start),
+                broken.name,
+                f"the file {broken.fault}",
+                None,
+            )
             for broken in broken_files
         ],
-        f"`{partition_by}` {kind}, {LANDED_FILE} string, reason string, line string",
+        build_ddl((*by, *_REJECTED), constraints=False),
     )
     if REJECT_REASON in frame.columns:
+        names = [name for name in (LANDED_FILE, REJECTED_FILE) if name in frame.columns]
+        file = F.col(names[0]) if names else F.lit("")
         rejected = frame.where(F.col(REJECT_REASON).isNotNull()).select(
-            partition_by,
-            LANDED_FILE if LANDED_FILE in frame.columns else F.lit("").alias(LANDED_FILE),
+            *(column.name for column in by),
+            file.alias(LANDED_FILE),
             F.col(REJECT_REASON).alias("reason"),
             F.col(REJECTED_LINE).alias("line"),
         )

@@ -89,7 +89,7 @@ def measure_partitions(
     if outside := found.keys() - keys:
         raise TableError(
             f"{table.key}: computed rows of partitions that were not asked for, such as number "
-            f"{min(outside)} of its {table.grain}"
+            f"{min(outside, key=str)} of its {table.grain}"
         )
     duplicates = _count_key_duplicates(frame, table)
     fields_seen = None
@@ -141,7 +141,8 @@ def _count_key_duplicates(frame: DataFrame, table: Table) -> dict[int, int]:
     if not table.natural_key:
         return {}
     # By folder, too, as the rows of each are together already: so Spark doesn't move them again.
-    key = (table.folder_column, _NUMBER, F.xxhash64(*table.natural_key))
+    folder = [table.folder_column] if table.folder_column else []
+    key = (*folder, _NUMBER, F.xxhash64(*table.natural_key))
     repeated = keep_rows(frame).groupBy(*key).agg(F.count("*").alias(_ROWS)).where(f"{_ROWS} > 1")
     counted = repeated.groupBy(_NUMBER).agg(F.sum(F.col(_ROWS) - 1))
     return {row[0]: row[1] for row in counted.collect()}

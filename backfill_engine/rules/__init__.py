@@ -5,7 +5,7 @@ question:
 
 - `partition_is_complete`: RowCount, Reconciled; and of every table, Emptied, Shrink, LandedFiles
 - `partition_is_valid`: Rejects, Nulls, Values, Agreement, Variation; and of every table,
-  RequiredColumns, UniqueKeys, DeclaredFields
+  RequiredColumns, UniqueKeys, DeclaredFields, TextLengths
 - `partition_is_stable`: Drift
 
 A failed rule that blocks withholds the partition; one that doesn't is a warning. What each may

@@ -96,9 +96,9 @@ class Emptied(Rule, check=Check.COMPLETE, kw_only=True):
 FILES_ARE_KNOWN = FindingName(
     "files_are_known",
     Check.COMPLETE,
-    meaning="names in the landing folder that aren't read",
+    meaning="names in the landing folder that aren't read, and rows that say no partition",
     bound="0, a warning",
-    cure="give files a suffix that is read, or take them away",
+    cure="give files a suffix that is read, and rows their partition, or take them away",
 )
 
 FILES_DIFFER = FindingName(
@@ -152,6 +152,42 @@ class RequiredColumns(Rule, check=Check.VALID):
         if lacking := subject.measured.figures.get(self.figure, 0):
             bound = f"0 rows without one of {', '.join(self.columns)}"
             yield Finding(REQUIRED_COLUMNS, lacking, bound, Outcome.FAILED)
+
+
+TEXTS_FIT = FindingName(
+    "texts_fit",
+    Check.VALID,
+    meaning="rows with a text of more characters than VARCHAR(n) has, or others than CHAR(n)",
+    bound="0",
+    cure="mend the source, cut or pad the text in the compute function, or declare STRING",
+)
+
+
+class TextLengths(Rule, check=Check.VALID):
+    """Demands texts that fit, without which Delta refuses or changes them: `texts_fit`.
+
+    Attributes:
+        lengths: by column, the least and the most characters.
+    """
+
+    lengths: tuple[tuple[str, int, int], ...]
+
+    def build_aggregates(self, rows: RowConditions) -> Aggregates:
+        """Counts the rows to publish in which any text doesn't fit."""
+        if not self.lengths:
+            return {}
+        wrong = " OR ".join(
+            f"length({quote_name(column)}) NOT BETWEEN {least} AND {most}"
+            for column, least, most in self.lengths
+        )
+        return {self.figure: rows.count(wrong)}
+
+    def judge(self, subject: Subject) -> Findings:
+        """Judges only partitions in which a text doesn't fit."""
+        if wrong := subject.measured.figures.get(self.figure, 0):
+            columns = ", ".join(column for column, _, _ in self.lengths)
+            bound = f"0 rows whose text doesn't fit in one of {columns}"
+            yield Finding(TEXTS_FIT, wrong, bound, Outcome.FAILED)
 
 
 KEYS_ARE_UNIQUE = FindingName(

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_engine.lake.landing import FileFault, LandingFile
+from backfill_engine.lake.landing import FileFault, LandedFiles, LandingFile
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.rules.measured import Landed
 from backfill_engine.sources.historical_loads import HistoricalLoad
@@ -97,6 +97,14 @@ class JoinedListing(Listing):
         """Writes the fingerprints of all parts: the version of this input."""
         return "; ".join(part.fingerprint() for part in self.parts)
 
+    def list_evidence(self) -> Mapping[str, str]:
+        """Lists what parts without files say, by partition key."""
+        return _merge(part.list_evidence() for part in self.parts)
+
+    def describe_files(self) -> dict[str, LandedFiles]:
+        """Describes the files of each partition, by its key."""
+        return _merge(part.describe_files() for part in self.parts)
+
     def list_landed(self) -> Mapping[str, Sequence[LandingFile]]:
         """Lists the files that each partition is computed from, by its key."""
         return _merge(part.list_landed() for part in self.parts)
@@ -108,7 +116,8 @@ class JoinedListing(Listing):
     def read(self, spark: SparkSession, kind: str) -> DataFrame:
         """Reads the records of all parts."""
         frames = (part.read(spark, kind) for part in self.parts)
-        return reduce(DataFrame.unionByName, frames)
+        # Of what the feed lands it is known what partition it is of.
+        return reduce(lambda rows, more: rows.unionByName(more, allowMissingColumns=True), frames)
 
     def count(self, spark: SparkSession) -> Mapping[str, int]:
         """Counts the records of all parts."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 
 from backfill_engine.errors import LandingError, TableError
+from backfill_engine.grains.overlaps import find_before, find_cover
 from backfill_engine.lake.partitions import (
     Partition,
     Slice,
@@ -113,18 +114,37 @@ class InputWindow:
         Args:
             table: one of the inputs that the asset declares.
             column: of the type of the partition column; the input's folder column, or one with
-                tight file statistics, so that other files are skipped.
+                tight file statistics, so that other files are skipped. What an input of another
+                grain is partitioned by gives its partitions that hold any value of the window.
             days_before: how far the window reaches back before each partition.
             days_after: how far it reaches on behind each.
         """
+        rows = self.read_whole(table)
+        if not self.table.partition_by:
+            return rows
         slices = widen_slices(
             self.slices,
             before=dt.timedelta(days=days_before),
             after=dt.timedelta(days=days_after),
         )
+        read, grain = self._find_input(table)[0].table, self.table.grain
+        if column in (read.partition_by, read.folder_by):
+            covers = [find_cover(read.grain, slice_.start, slice_.end) for slice_ in slices]
+            covered = slices if read.grain == grain else [Slice(*cover) for cover in covers]
+            return rows.where(build_table_predicate(read, covered))
+        types = {declared.name: declared.type for declared in read.columns}
+        is_alike = types.get(column) in grain.column_types
+        return rows.where(build_predicate(column, slices, grain if is_alike else None))
+
+    def read_whole(self, table: Table) -> DataFrame:
+        """Reads all rows of an input table, such as a dimension.
+
+        Args:
+            table: one of the inputs that the asset declares, without partitions, or with a mapping
+                that gives all of its partitions.
+        """
         log, overlay = self._find_input(table)
-        rows = overlay.read_over(self.spark, log) if overlay else read_table(self.spark, log)
-        return rows.where(build_predicate(column, slices))
+        return overlay.read_over(self.spark, log) if overlay else read_table(self.spark, log)
 
     def _find_input(self, table: Table) -> tuple[TableLog, Overlay | None]:
         """Finds an input by its declaration, which knows nothing of the keys of assets."""
@@ -152,6 +172,17 @@ class InputWindow:
         """
         return self._require_listing().read(self.spark, kind)
 
+    def read_landed_rows(self) -> DataFrame | None:
+        """Reads the landed records as typed columns, where their format has types; else None.
+
+        Returns:
+            As `Listing.read_rows`.
+
+        Raises:
+            LandingError: if a file can't be read.
+        """
+        return self._require_listing().read_rows(self.spark)
+
     def _require_listing(self) -> Listing:
         """Returns the listing; refuses faults, as who publishes leaves these partitions out."""
         if self.listing is None:
@@ -165,7 +196,8 @@ class InputWindow:
         by = self.table.partition_by
         types = {column.name: column.type for column in self.table.columns}
         return self.spark.createDataFrame(
-            [(partition.slice.start,) for partition in self.partitions], f"`{by}` {types[by]}"
+            [(self.table.grain.find_stored(slice_.start),) for slice_ in self.slices],
+            f"`{by}` {types[by]}",
         )
 
     def count_landing(self) -> dict[str, int]:
@@ -177,7 +209,7 @@ class InputWindow:
         return count_by(rows, column, self.table.grain, self.partitions)
 
     def count_input(self, table: Table, *, before: int = 0) -> dict[str, int]:
-        """Counts the rows of an input of the same grain in each partition's window.
+        """Counts the rows of an input's partitions that hold any value of each partition's window.
 
         They are counted from the log.
 
@@ -185,18 +217,19 @@ class InputWindow:
             table: the input, as declared.
             before: how many partitions the window reaches back.
         """
-        grain = self.table.grain
         log, overlay = self._find_input(table)
+        grain = log.table.grain
         counts = log.count_rows()
         counts = overlay.count_over(counts) if overlay else counts
         by_number = {grain.find_number(grain.find_start(key)): rows for key, rows in counts.items()}
-        return {
-            partition.key: sum(
-                by_number.get(grain.find_number(partition.slice.start) - back, 0)
-                for back in range(before + 1)
-            )
-            for partition in self.partitions
-        }
+        counted: dict[str, int] = {}
+        for partition in self.partitions:
+            start = partition.slice.start
+            for _ in range(before):
+                start = find_before(self.table.grain, start)
+            first, end = map(grain.find_number, find_cover(grain, start, partition.slice.end))
+            counted[partition.key] = sum(by_number.get(at, 0) for at in range(first, end))
+        return counted
 
     def keep_partitions(self, rows: DataFrame) -> DataFrame:
         """Keeps the rows that belong to the partitions, where a transform also makes others."""

@@ -300,7 +300,11 @@ class JsonListing(LineListing):
         lines = (
             reduce(DataFrame.unionByName, frames)
             .withColumns(_cut_folder(_PATH, grain))
-            .select(LANDED_LINE, F.expr(grain.landing_start).alias(table.partition_by), LANDED_FILE)
+            .select(
+                LANDED_LINE,
+                F.expr(grain.stored_sql(grain.landing_start)).alias(table.partition_by),
+                LANDED_FILE,
+            )
         )
         return add_folder(lines, table)
 

@@ -29,6 +29,7 @@ from backfill_engine.sources.landed_lines import (
 )
 from backfill_engine.tables.columns import Column
 from backfill_engine.tables.declarations import Table
+from backfill_engine.uris import join_uri
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,11 @@ class Listing(ABC):
 
     @abstractmethod
     def list_landed(self) -> Mapping[str, Sequence[LandingFile]]:
-        """Lists the files that each listed partition is computed from, by its key."""
+        """Lists the files that listed partitions are computed from, by key, if from files."""
+
+    def list_evidence(self) -> Mapping[str, str]:
+        """Lists what a source without files says of listed partitions, by key."""
+        return {}
 
     def describe_files(self) -> dict[str, LandedFiles]:
         """Describes the files that `list_landed` lists; those of several partitions once."""
@@ -135,6 +140,27 @@ class Listing(ABC):
             LandingError: if there are none of that kind.
         """
 
+    def read_rows(self, spark: SparkSession) -> DataFrame | None:
+        """Reads the records as typed columns, where the format has types; else None.
+
+        Returns:
+            Fields; the table's partition column; `source_file` STRING; and the audit columns
+            `_reject_reason` and `_rejected_line`.
+        """
+        return None
+
+    def refuse_kind(self, kind: str) -> None:
+        """Refuses a kind of files, where there are no kinds.
+
+        Raises:
+            LandingError: if it isn't empty.
+        """
+        if kind:
+            raise LandingError(
+                f"{self.dataset} has no kind of file called `{kind}`: what lands there is of one "
+                "kind; read it by `window.read_landing()`"
+            )
+
     @abstractmethod
     def count(self, spark: SparkSession) -> Mapping[str, int]:
         """Counts the records of all listed partitions, by key; apart from whatever parses them."""
@@ -145,8 +171,8 @@ class Listing(ABC):
         Raises:
             LandingError: if a file appeared, vanished or was rewritten meanwhile.
         """
-        again = self.source.list_files(self.root, self.table, self.partitions).list_landed()
-        refuse_changes({key for key, files in self.list_landed().items() if files != again[key]})
+        again = self.source.list_files(self.root, self.table, self.partitions).describe_files()
+        refuse_changes({key for key, now in self.describe_files().items() if now != again[key]})
 
     def find_broken(self, error: str) -> Sequence[FileFault]:
         """Finds the files that can't be read, each with the partitions that it may hold.
@@ -189,11 +215,7 @@ class LineListing(Listing):
         Raises:
             LandingError: if a kind of files is asked for.
         """
-        if kind:
-            raise LandingError(
-                f"{self.dataset} has no kind of file called `{kind}`: what lands as lines is of "
-                "one kind; read it by `window.read_landing()`"
-            )
+        self.refuse_kind(kind)
         return self.read_lines(spark)
 
     def count(self, spark: SparkSession) -> Mapping[str, int]:
@@ -223,7 +245,7 @@ class Source(ABC):
     each partition, and reads and counts its records.
 
     Attributes:
-        dataset: its folder below the root of the landing zone.
+        dataset: its folder below the root of the landing zone, or what it is called elsewhere.
         record_fields: what a record may hold, where records are parsed by these and may have more.
         takes_new_fields: whether a field that nobody declared becomes a column of the table.
         reads_lines: whether a record is read as a line of JSON, in a column `value`. A table may
@@ -251,6 +273,10 @@ class Source(ABC):
     @abstractmethod
     def describe_place(self, table: Table) -> tuple[str, str]:
         """Describes what lands: the kind of its files, and the path of one below the dataset."""
+
+    def locate(self, root: str) -> str:
+        """Says where it is, below the root of the landing zone or elsewhere, without secrets."""
+        return join_uri(root, self.dataset)
 
     @abstractmethod
     def list_files(self, root: str, table: Table, partitions: Iterable[Partition]) -> Listing:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 NESTED = frozenset({"ARRAY", "STRUCT", "MAP"})
 TYPES = (
@@ -40,7 +41,8 @@ class ColumnType:
 
     Attributes:
         kind: one of `TYPES`.
-        digits: of a DECIMAL, all and those behind the point.
+        digits: of a DECIMAL, all and those behind the point; of a STRING that is a CHAR(n) or
+            VARCHAR(n), the least and the most characters.
         parts: types of an ARRAY's element, of a MAP's key and value, of a STRUCT's fields.
         names: of a STRUCT's fields.
     """
@@ -51,6 +53,9 @@ class ColumnType:
     names: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        if self.kind == "STRING" and self.digits:
+            least, most = self.digits
+            return f"{'CHAR' if least else 'VARCHAR'}({most})"
         if self.kind == "DECIMAL":
             return f"DECIMAL({self.digits[0]},{self.digits[1]})"
         if self.kind == "STRUCT":
@@ -58,6 +63,11 @@ class ColumnType:
             fields = zip(names, self.parts, strict=True)
             return f"STRUCT<{', '.join(f'{name}: {part}' for name, part in fields)}>"
         return self.kind + (f"<{', '.join(map(str, self.parts))}>" if self.parts else "")
+
+    @property
+    def of_values(self) -> str:
+        """The type that values have in Spark, which knows CHAR and VARCHAR only of tables."""
+        return self.kind if self.kind == "STRING" else str(self)
 
 
 @cache
@@ -80,10 +90,10 @@ def parse_type(text: str) -> ColumnType:
 def _read_type(tokens: list[str]) -> ColumnType:
     word = tokens.pop() if tokens else ""
     kind = _OTHER_NAMES.get(word.upper(), word.upper())
+    if kind in ("CHAR", "VARCHAR"):
+        return ColumnType("STRING", digits=_read_lengths(tokens, kind))
     if kind not in TYPES:
-        (nearest, *_) = (*difflib.get_close_matches(kind, TYPES, 1), "")
-        meant = f"did you mean {nearest}?" if nearest else f"there are {', '.join(TYPES)}"
-        raise ValueError(f"`{word}` is no type: {meant}")
+        raise ValueError(_describe_unknown(word, kind))
     if kind == "DECIMAL":
         return ColumnType(kind, digits=_read_digits(tokens))
     if kind not in NESTED:
@@ -93,7 +103,7 @@ def _read_type(tokens: list[str]) -> ColumnType:
     for _ in _read_list(tokens, kind):
         if kind == "STRUCT":
             names.append(_read_name(tokens))
-        parts.append(_read_type(tokens))
+        parts.append(_read_part(tokens))
     if kind != "STRUCT" and len(parts) != (1 if kind == "ARRAY" else 2):
         raise ValueError(f"{kind} isn't whole: write ARRAY<INT> or MAP<STRING, INT>")
     if kind == "MAP" and _holds_map(parts[0]):
@@ -101,6 +111,33 @@ def _read_type(tokens: list[str]) -> ColumnType:
     if len({name.lower() for name in names}) < len(names):
         raise ValueError(f"a STRUCT has a field twice: name each once in {', '.join(names)}")
     return ColumnType(kind, parts=tuple(parts), names=tuple(names))
+
+
+def _describe_unknown(word: str, kind: str) -> str:
+    if kind == "VARIANT":
+        return (
+            "VARIANT can't be read by delta-rs, the second reader of every table: keep its JSON as "
+            "STRING, or declare a STRUCT or a MAP<STRING, STRING>"
+        )
+    (nearest, *_) = (*difflib.get_close_matches(kind, TYPES, 1), "")
+    meant = f"did you mean {nearest}?" if nearest else f"there are {', '.join(TYPES)}"
+    return f"`{word}` is no type: {meant}"
+
+
+def _read_part(tokens: list[str]) -> ColumnType:
+    part = _read_type(tokens)
+    if part.kind == "STRING" and part.digits:
+        raise ValueError(f"{part} can't be a part of another type: write STRING there")
+    return part
+
+
+def _read_lengths(tokens: list[str], kind: str) -> tuple[int, int]:
+    found = re.match(r"\((\d+)\)", "".join(reversed(tokens[-3:])))
+    if not found or not int(found[1]):
+        raise ValueError(f"{kind} needs its number of characters: write {kind}(10)")
+    del tokens[-3:]
+    most = int(found[1])
+    return most if kind == "CHAR" else 0, most
 
 
 def _read_digits(tokens: list[str]) -> tuple[int, int]:
@@ -141,3 +178,28 @@ def _read_name(tokens: list[str]) -> str:
 
 def _holds_map(type_: ColumnType) -> bool:
     return type_.kind == "MAP" or any(map(_holds_map, type_.parts))
+
+
+def spell_stored_type(stored: Any) -> str:
+    """Spells a type of delta-rs as declarations do; one that none can have, as Delta does."""
+    try:
+        return str(_build_type(stored))
+    except ValueError:
+        return str(stored)
+
+
+def _build_type(stored: Any) -> ColumnType:
+    match getattr(stored, "type", ""):
+        case "array":
+            return ColumnType("ARRAY", parts=(_build_type(stored.element_type),))
+        case "map":
+            parts = (_build_type(stored.key_type), _build_type(stored.value_type))
+            return ColumnType("MAP", parts=parts)
+        case "struct":
+            return ColumnType(
+                "STRUCT",
+                parts=tuple(_build_type(field.type) for field in stored.fields),
+                names=tuple(field.name for field in stored.fields),
+            )
+        case name:
+            return parse_type(name)

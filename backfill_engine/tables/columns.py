@@ -9,7 +9,7 @@ from backfill_engine.audit_columns import ENGINE_PREFIX, is_reserved
 from backfill_engine.errors import DeclarationError
 from backfill_engine.tables.column_types import ColumnType, parse_type
 
-# What Delta can't store in a name, and what would part one in Spark's eyes.
+# What Delta can't store in a name but by column mapping, and what would part one in Spark's eyes.
 _NO_NAME = re.compile(r"[\s,;{}()=.`\x00-\x1f]")
 
 
@@ -28,7 +28,7 @@ class Column:
 
     name: str
     type: str
-    comment: str
+    comment: str = ""
     nullable: bool = True
     lenient: bool = False
 
@@ -42,7 +42,7 @@ class Column:
         return parse_type(self.type)
 
 
-def required(name: str, type: str, comment: str, *, lenient: bool = False) -> Column:
+def required(name: str, type: str, comment: str = "", *, lenient: bool = False) -> Column:
     """Declares a column that is never null."""
     return Column(name, type, comment, nullable=False, lenient=lenient)
 
@@ -60,8 +60,10 @@ def check_columns(owner: str, columns: Sequence[Column]) -> None:
     taken: set[str] = set()
     for column in columns:
         if not column.name or _NO_NAME.search(column.name):
+            near = _NO_NAME.sub("_", column.name) or "value"
             raise DeclarationError(
-                f"{owner}: a column can't be called `{column.name}`: write letters, digits and _"
+                f"{owner}: a column can't be called `{column.name}`: Delta would store it under "
+                f"another name, by which delta-rs reads nulls: call it `{near}`"
             )
         if is_reserved(column.name):
             raise DeclarationError(
@@ -83,11 +85,14 @@ def check_columns(owner: str, columns: Sequence[Column]) -> None:
 def build_ddl(columns: Sequence[Column], *, constraints: bool = True) -> str:
     """Builds column definitions as Spark SQL; with constraints also NOT NULL and comments."""
     return ", ".join(
-        f"`{column.name}` {column.type}" + (_constraints(column) if constraints else "")
+        f"`{column.name}` {column.type}{_constraints(column)}"
+        if constraints
+        else f"`{column.name}` {column.parsed_type.of_values}"
         for column in columns
     )
 
 
 def _constraints(column: Column) -> str:
     comment = column.comment.replace("\\", "\\\\").replace("'", "\\'")
-    return ("" if column.nullable else " NOT NULL") + f" COMMENT '{comment}'"
+    clause = f" COMMENT '{comment}'" if comment else ""
+    return ("" if column.nullable else " NOT NULL") + clause

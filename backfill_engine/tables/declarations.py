@@ -2,19 +2,22 @@
 
 import datetime as dt
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, TypeAlias, get_args
 
-from backfill_engine.audit_columns import LANDED_LINE, REJECT_COLUMNS
+from backfill_engine.audit_columns import LANDED_LINE, REJECT_COLUMNS, is_reserved
 from backfill_engine.errors import DeclarationError
 from backfill_engine.grains.dates import DAYS
 from backfill_engine.grains.grain import Grain
+from backfill_engine.grains.whole import WHOLE
 from backfill_engine.rules.count_rules import Shrink
 from backfill_engine.rules.declared import (
     DeclaredFields,
     Emptied,
     LandedFiles,
     RequiredColumns,
+    TextLengths,
     UniqueKeys,
 )
 from backfill_engine.rules.rule import Rule
@@ -75,9 +78,12 @@ class Table:
     Attributes:
         layer: such as `raw` or `gold`: the table's folder, and the first part of its key.
         name: table name within the layer.
-        partition_by: the column whose values decide the partition.
+        partition_by: the column whose values decide the partition; left out of a table without
+            partitions, such as a dimension: all of it is one, called `whole`.
         columns: in the order in which they are stored.
-        grain: which of these values make one partition.
+        infers: whether what its function computes beyond `columns` are columns, too: as the first
+            run computes them, and from then on as they are stored.
+        grain: which of these values make one partition; `WHOLE` of a table without partitions.
         folder_by: a DATE column, the day of `partition_by`, with a folder a day; whatever computes
             the rows need not set it. None for a folder for each value of `partition_by`.
         natural_key: columns that together identify a row; empty where rows may repeat.
@@ -114,8 +120,8 @@ class Table:
 
     layer: str
     name: str
-    partition_by: str
-    columns: tuple[Column, ...]
+    partition_by: str = ""
+    columns: tuple[Column, ...] = ()
     grain: Grain = DAYS
     folder_by: str | None = None
     natural_key: tuple[str, ...] = ()
@@ -133,6 +139,7 @@ class Table:
     end: dt.date | None = field(default=None, repr=False)
     owners: tuple[str, ...] = field(default=(), repr=False)
     location: str | None = field(default=None, repr=False)
+    infers: bool = field(default=False, repr=False)
     asset_path: tuple[str, ...] = field(default=(), repr=False, compare=False)
     calendar: Calendar | None = field(default=None, repr=False, compare=False)
     column_names: tuple[str, ...] = field(init=False)
@@ -140,6 +147,8 @@ class Table:
     def __post_init__(self) -> None:
         names = tuple(column.name for column in self.columns)
         object.__setattr__(self, "column_names", names)
+        if not self.partition_by and self.grain == DAYS:
+            object.__setattr__(self, "grain", WHOLE)
         self._check_names()
         check_columns(self.key, self.columns)
         self._check_partitions()
@@ -150,7 +159,7 @@ class Table:
 
     @property
     def folder_column(self) -> str:
-        """The column of which each value is a folder."""
+        """The column of which each value is a folder; empty if the table has no partitions."""
         return self.folder_by or self.partition_by
 
     @property
@@ -161,10 +170,35 @@ class Table:
         """
         required_names = tuple(column.name for column in self.columns if not column.nullable)
         of_source = Emptied(empty=self.empty), LandedFiles()
-        of_columns = RequiredColumns(required_names), UniqueKeys(self.natural_key)
+        lengths = tuple(
+            (column.name, column.parsed_type.digits[0], column.parsed_type.digits[1])
+            for column in self.columns
+            if column.parsed_type.kind == "STRING" and column.parsed_type.digits
+        )
+        of_columns = (
+            RequiredColumns(required_names),
+            *((TextLengths(lengths),) if lengths else ()),
+            UniqueKeys(self.natural_key),
+        )
         shrinks = any(isinstance(rule, Shrink) for rule in self.rules)
         shrink = () if shrinks else (Shrink(),)
         return (*of_source, *shrink, *of_columns, DeclaredFields(self.max_new_fields), *self.rules)
+
+    def complete(self, types: Mapping[str, str]) -> "Table":
+        """Returns the table with all of its columns, where it infers them; else the table itself.
+
+        Args:
+            types: Spark SQL types by name of a stored or computed column.
+        """
+        if not self.infers:
+            return self
+        known = {name.lower() for name in self.column_names}
+        new = [
+            Column(name, type_)
+            for name, type_ in types.items()
+            if name.lower() not in known and not is_reserved(name)
+        ]
+        return replace(self, columns=(*self.columns, *new))
 
     @property
     def key(self) -> str:
@@ -209,6 +243,17 @@ class Table:
             raise DeclarationError(
                 f"{self.key}: {self.grain!r} is no grain: give one of `backfill_engine.grains`, "
                 "such as DAYS or Buckets(step=…, space=…)"
+            )
+        if self.grain == WHOLE:
+            if self.partition_by or self.folder_by or not self.columns:
+                raise DeclarationError(
+                    f"{self.key} has no partitions: leave `partition_by` and `folder_by` out, and "
+                    "name its `columns`; or give it another grain"
+                )
+            return
+        if not self.partition_by:
+            raise DeclarationError(
+                f"{self.key} is partitioned by {self.grain}: name the column, as `partition_by`"
             )
         self._check_required(self.partition_by, self.folder_column)
         for name in (self.partition_by, self.folder_column):
@@ -295,10 +340,14 @@ class Table:
                 )
 
     def _check_versions(self) -> None:
+        if any(table.infers for table in (self, *self.versions) if self.versions):
+            raise DeclarationError(
+                f"{self.key} serves versions, and not all columns are declared: declare them"
+            )
         for at, version in enumerate(self.versions):
             if version in self.versions[:at]:
                 raise DeclarationError(f"{self.key} serves {version.key} twice: name it once")
-            for what in ("partition_by", "folder_by", "natural_key", "column_names"):
+            for what in ("partition_by", "grain", "folder_by", "natural_key", "column_names"):
                 own, its = getattr(self, what), getattr(version, what)
                 if own != its:
                     raise DeclarationError(

@@ -12,8 +12,9 @@ class ExternalDelta(Table):
     """A Delta table that somebody else writes, in place, at its `location`.
 
     It is declared as other tables are: the columns that are read, its grain, and the column that it
-    is partitioned by in storage. Who reads it pins a version. A partition counts as changed when a
-    commit changed its data, whoever made the commit; commits that only rewrite files don't count.
+    is partitioned by in storage; without `partition_by` it is read whole, whatever its folders. Who
+    reads it pins a version. A partition counts as changed when a commit changed its data, whoever
+    made the commit; commits that only rewrite files don't count.
 
     Raises:
         DeclarationError: also if it has no location.

@@ -118,7 +118,8 @@ def build_value(text: SparkColumn, type_: ColumnType, *, lenient: bool = False) 
     """
     match type_.kind:
         case "STRING":
-            return remove_marks(text) if lenient else F.when(is_string(text), read_string(text))
+            value = remove_marks(text) if lenient else F.when(is_string(text), read_string(text))
+            return F.when(F.length(value).between(*type_.digits), value) if type_.digits else value
         case "BINARY":
             letters = F.when(is_string(text), read_string(text))
             return F.try_to_binary(letters, F.lit("base64"))

@@ -6,7 +6,13 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from backfill_engine.audit_columns import FIELDS_SEEN, REJECT_REASON, REJECTED_LINE
+from backfill_engine.audit_columns import (
+    ELSEWHERE,
+    FIELDS_SEEN,
+    LANDED_ELSEWHERE,
+    REJECT_REASON,
+    REJECTED_LINE,
+)
 from backfill_engine.tables.declarations import Column, Table
 from backfill_engine.transforms.json_lines import parse_json_lines
 
@@ -39,6 +45,9 @@ def build_landed_rows(
     rows = parse_json_lines(
         lines, (*fields, *extra), declared=len(fields), max_new_fields=table.max_new_fields
     ).withColumns(dict(derived or {}))
+    if LANDED_ELSEWHERE in lines.columns:
+        elsewhere = F.when(F.col(LANDED_ELSEWHERE), F.lit(ELSEWHERE))
+        fault = elsewhere if fault is None else F.coalesce(elsewhere, fault)
     if fault is not None:
         rows = rows.withColumn(REJECT_REASON, F.coalesce(REJECT_REASON, fault))
     # The line of a good row goes once all reasons to reject it are known: it is bulky.

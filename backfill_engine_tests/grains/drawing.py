@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from backfill_engine.grains.buckets import Buckets
-from backfill_engine.grains.dates import DAYS, MONTHS, WEEKS
+from backfill_engine.grains.dates import DAYS, MONTHS, QUARTERS, WEEKS, YEARS, Days
 from backfill_engine.grains.grain import Bound, Grain, SliceBound
 from backfill_engine.grains.timestamps import HOURS, Minutes
 
@@ -15,7 +15,7 @@ Spread = tuple[Grain, list[SliceBound]]
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 DAY = dt.timedelta(days=1)
-QUARTERS = Minutes(15)
+QUARTER_HOURS = Minutes(15)
 
 dates = st.dates(dt.date(1900, 1, 1), dt.date(2100, 12, 31))
 
@@ -31,8 +31,12 @@ STARTS: dict[Grain, st.SearchStrategy] = {
     DAYS: dates,
     WEEKS: dates.map(lambda day: day - day.weekday() * DAY),
     MONTHS: dates.map(lambda day: day.replace(day=1)),
+    QUARTERS: dates.map(lambda day: day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)),
+    YEARS: dates.map(lambda day: day.replace(month=1, day=1)),
+    Days("%Y-%m-%d"): dates,
+    Days("%Y%m%d", type="INT"): dates,
     HOURS: draw_multiples(60),
-    QUARTERS: draw_multiples(15),
+    QUARTER_HOURS: draw_multiples(15),
     Minutes(360): draw_multiples(360),
 }
 """By grain, but for buckets, starts of its partitions."""

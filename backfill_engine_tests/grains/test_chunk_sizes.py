@@ -15,7 +15,7 @@ from backfill_engine.grains.chunk_sizes import (
     find_why_unfit,
     parse_chunk_size,
 )
-from backfill_engine.grains.dates import DAYS, MONTHS, WEEKS
+from backfill_engine.grains.dates import DAYS, MONTHS, QUARTERS, WEEKS, YEARS, Days
 from backfill_engine.grains.grain import Grain
 from backfill_engine.grains.timestamps import HOURS
 from backfill_engine_tests.grains.drawing import (
@@ -140,3 +140,17 @@ FITTING = {
 def test_a_chunk_may_be_one_partition_or_more(grain: Grain) -> None:
     for text in FITTING[grain]:
         assert not find_why_unfit(parse_chunk_size(text), grain)
+
+
+@pytest.mark.parametrize(
+    ("text", "grain"),
+    [("months=3", QUARTERS), ("months=12", YEARS), ("years=1", YEARS), ("days=1", Days("%Y%m%d"))],
+    ids=str,
+)
+def test_chunk_of_a_whole_partition_fits(text: str, grain: Grain) -> None:
+    assert not find_why_unfit(parse_chunk_size(text), grain)
+
+
+@pytest.mark.parametrize(("text", "grain"), [("months=2", QUARTERS), ("months=11", YEARS)], ids=str)
+def test_chunk_of_less_than_a_partition_is_unfit(text: str, grain: Grain) -> None:
+    assert "is smaller than a partition" in find_why_unfit(parse_chunk_size(text), grain)

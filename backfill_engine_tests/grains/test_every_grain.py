@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_engine.grains.buckets import Buckets
-from backfill_engine.grains.dates import DAYS, MONTHS, WEEKS
+from backfill_engine.grains.dates import DAYS, MONTHS, QUARTERS, WEEKS, YEARS, Days
 from backfill_engine.grains.grain import Grain, SliceBound
 from backfill_engine.grains.timestamps import HOURS, Minutes
+from backfill_engine.grains.whole import WHOLE, WHOLE_KEY
 from backfill_engine_tests.grains.drawing import DAY, STARTS, Spread, draw_spread
 
 each_grain_of_time = pytest.mark.parametrize("grain", STARTS, ids=str)
@@ -55,6 +56,15 @@ def draw_inside(start: SliceBound, end: SliceBound) -> st.SearchStrategy[SliceBo
     return st.integers(0, (end - start) // step - 1).map(lambda steps: start + steps * step)  # type: ignore[operator]
 
 
+@given(spread=spreads)
+def test_stored_values_sort_as_starts_do_and_name_them(spread: Spread) -> None:
+    grain, starts = spread
+    stored = [grain.find_stored(start) for start in sorted(starts)]  # type: ignore[type-var]
+    assert stored == sorted(stored)  # type: ignore[type-var]
+    if not grain.in_daily_folders:  # A folder is a day then.
+        assert [grain.find_value(str(text)) for text in stored] == sorted(starts)  # type: ignore[type-var]
+
+
 @given(spread=spreads, data=st.data())
 def test_value_has_the_number_of_the_partition_that_holds_it(
     spread: Spread, data: st.DataObject
@@ -91,12 +101,18 @@ def test_partition_is_over_from_the_first_day_on_of_which_it_holds_nothing(
 
 
 def test_names_that_tables_and_jobs_are_stored_with_stay() -> None:
-    grains = (DAYS, WEEKS, MONTHS, HOURS, Minutes(15), Buckets(100_000, 10_000_000))
+    in_time = (DAYS, WEEKS, MONTHS, QUARTERS, YEARS, Days("%Y%m%d", type="INT"), HOURS, Minutes(15))
+    grains = (*in_time, Buckets(100_000, 10_000_000), WHOLE)
     assert [(str(grain), grain.slug) for grain in grains] == [
         ("days", "days"),
         ("weeks", "weeks"),
         ("months", "months"),
+        ("quarters", "quarters"),
+        ("years", "years"),
+        ("days as %Y%m%d", "days"),
         ("hours", "hours"),
         ("15 minutes", "15_minutes"),
         ("buckets of 100000", "buckets_100000_10000000"),
+        ("whole tables", "whole"),
     ]
+    assert WHOLE.list_keys() == [WHOLE_KEY] == ["whole"]

@@ -14,24 +14,33 @@ from dagster import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_engine.grains.dates import DAYS, MONTHS, WEEKS
+from backfill_engine.grains.dates import DAYS, MONTHS, QUARTERS, WEEKS, YEARS, Days
 from backfill_engine.grains.grain import Grain
 from backfill_engine.grains.timestamps import HOURS, Minutes
-from backfill_engine_tests.grains.drawing import DAY, QUARTERS, build_chain, count_holding, dates
+from backfill_engine_tests.grains.drawing import (
+    DAY,
+    QUARTER_HOURS,
+    build_chain,
+    count_holding,
+    dates,
+)
 
 NEW_YORK = ZoneInfo("America/New_York")
 NUMBERS: dict[Grain, dict[str, int]] = {
     DAYS: {"1970-01-01": 0, "2013-01-01": 15_706},
     WEEKS: {"1969-12-28": -1, "1969-12-29": 0, "1970-01-04": 0, "1970-01-05": 1},
     MONTHS: {"1969-12-31": -1, "1970-01-01": 0, "1970-01-31": 0, "2013-02-28": 43 * 12 + 1},
+    QUARTERS: {"1969-12-31": -1, "1970-03-31": 0, "2013-05-01": 43 * 4 + 1},
+    YEARS: {"1969-12-31": -1, "1970-12-31": 0, "2013-05-01": 43},
+    Days("%Y%m%d"): {"1970-01-01": 0, "2013-01-01": 15_706},
     HOURS: {"1969-12-31T23:00Z": -1, "2013-01-01T05:00Z": 15_706 * 24 + 5},
-    QUARTERS: {"1969-12-31T23:59Z": -1, "1970-01-01T01:15Z": 5},
+    QUARTER_HOURS: {"1969-12-31T23:59Z": -1, "1970-01-01T01:15Z": 5},
 }
 
 
 @pytest.mark.parametrize("grain", NUMBERS, ids=str)
 def test_numbers_count_from_1970(grain: Grain) -> None:
-    read = dt.date.fromisoformat if grain in (DAYS, WEEKS, MONTHS) else dt.datetime.fromisoformat
+    read = (dt.date if grain.bound_type == "DATE" else dt.datetime).fromisoformat
     assert {text: grain.find_number(read(text)) for text in NUMBERS[grain]} == NUMBERS[grain]
 
 
@@ -67,6 +76,17 @@ def build_minutes(minutes: int, first: str) -> tuple[Grain, TimeWindowPartitions
         *(
             (MONTHS, MonthlyPartitionsDefinition(first, end_date=end), end)
             for first, end in (("2012-01-01", "2013-04-01"), ("1899-12-15", "1901-01-01"))
+        ),
+        *(
+            (
+                grain,
+                TimeWindowPartitionsDefinition(
+                    start=first, end="2014-01-01", fmt="%Y-%m-%d", cron_schedule=grain.cron
+                ),
+                "2014-01-01",
+            )
+            for grain in (QUARTERS, YEARS)
+            for first in ("2008-01-01", "1899-12-15")
         ),
         *(
             (HOURS, HourlyPartitionsDefinition(first, end_date=end), end)
@@ -135,3 +155,18 @@ def test_days_are_compared_with_the_same_weekday_and_hours_with_the_same_hour() 
 def test_minutes_that_cron_cannot_say_are_refused(minutes: int) -> None:
     with pytest.raises(ValueError, match=f"no partitions of {minutes} minutes: choose of 1, 2, 3"):
         Minutes(minutes)
+
+
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [("%d.%m.%Y", "STRING"), ("%Y", "STRING"), ("%Y-%m%d", "STRING"), ("%Y-%m-%d", "INT")],
+)
+def test_days_that_do_not_sort_as_they_are_written_are_refused(written: str, kind: str) -> None:
+    with pytest.raises(ValueError, match=f"no days as {written}"):
+        Days(written, type=kind)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["2013131", "2013-01-31", "20130231", "", "__HIVE_DEFAULT__"])
+def test_text_that_is_no_day_of_the_format_has_no_partition(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        Days("%Y%m%d").find_value(text)

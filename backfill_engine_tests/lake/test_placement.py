@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from backfill_engine.grains.buckets import Buckets
-from backfill_engine.grains.dates import DAYS, MONTHS, WEEKS
+from backfill_engine.grains.dates import DAYS, MONTHS, QUARTERS, WEEKS, YEARS
 from backfill_engine.grains.grain import Grain, SliceBound
 from backfill_engine.grains.timestamps import HOURS, Minutes
 from backfill_engine.lake.reader import build_number
@@ -37,7 +37,7 @@ STEPS = (1, 7, 2**40)
 
 def test_spark_numbers_partitions_as_grains_do(spark: SparkSession) -> None:
     cases: list[tuple[Grain, str, Sequence[SliceBound]]] = [
-        *((grain, "DATE", DATES) for grain in (DAYS, WEEKS, MONTHS)),
+        *((grain, "DATE", DATES) for grain in (DAYS, WEEKS, MONTHS, QUARTERS, YEARS)),
         *((grain, "TIMESTAMP", INSTANTS) for grain in (HOURS, Minutes(15), Minutes(360))),
         *((Buckets(step, 100_000), "BIGINT", INTEGERS) for step in STEPS),
         *((Buckets(step, 100_000), "INT", [0, 6, 7, -1, 2**31 - 1]) for step in STEPS),
@@ -48,6 +48,9 @@ def test_spark_numbers_partitions_as_grains_do(spark: SparkSession) -> None:
         assert numbers.dtypes == [("number", "bigint")]
         found = [row.number for row in numbers.collect()]
         assert found == [grain.find_number(value) for value in values]
+        firsts = [row[0] for row in frame.select(F.expr(grain.first_sql("value"))).collect()]
+        if column_type != "TIMESTAMP":  # which is the moment itself
+            assert firsts == [grain.find_first(value) for value in values]
 
 
 def test_spark_finds_starts_from_landing_folders(spark: SparkSession) -> None:

@@ -43,7 +43,7 @@ def ask(folder: Path, *, named: str) -> subprocess.CompletedProcess[str]:
 def test_a_run_may_be_told_a_mode_that_a_package_adds(tmp_path: Path) -> None:
     modes = ask(tmp_path, named="upsert").stdout.split()
     own = ["overwrite", "merge", "append_once", "upsert"]
-    assert modes == [*own, "rollback", "take_back", *own]
+    assert modes == [*own, "rollback", "accept", "take_back", *own]
 
 
 def test_an_entry_point_of_another_name_is_refused(tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def compute_states(commits: list[Commit]) -> list[Batches]:
                 state[key] = {}
             elif record.write_mode == "append_once":
                 state[key][record.batches[key]] = commit.version
-            elif record.write_mode in ("rollback", "take_back"):
+            elif record.write_mode in ("rollback", "accept", "take_back"):
                 version = record.input_versions[READINGS.key]
                 assert isinstance(version, int)
                 state[key] = dict(states[version][key])

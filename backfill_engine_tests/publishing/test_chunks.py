@@ -10,7 +10,7 @@ from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.publishing.inputs import PinnedInputs
 from backfill_engine_tests.project import RAW_FLIGHTS
 from backfill_engine_tests.shared_fixtures import build_days
-from backfill_engine_tests.sources.test_historical_landing import list_days, write
+from backfill_engine_tests.sources.test_pattern_files import list_days, write
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from backfill_engine.lake.stored_declarations import check_readable, check_store
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.publishing.recipes import Recipe
+from backfill_engine.publishing.results import describe_failures
 from backfill_engine.publishing.write_modes.options import WriteOptions
 from backfill_engine.rules.column_rules import Nulls, Values
 from backfill_engine.rules.count_rules import Rejects
@@ -42,6 +43,8 @@ VALUES: dict[str, tuple[str, Any]] = {
     "local": ("TIMESTAMP_NTZ", "2013-03-10T02:30:00"),
     "day_of": ("DATE", "2013-01-01"),
     "bytes": ("BINARY", "AP8="),
+    "größe": ("VARCHAR(3)", "ü🙂3"),
+    "国": ("CHAR(2)", "日本"),
     "tags": ("ARRAY<STRING>", []),
     "lines": (
         "ARRAY<STRUCT<sku: STRING, fees: MAP<STRING, DECIMAL(8,3)>>>",
@@ -285,3 +288,47 @@ def test_a_new_column_is_added_and_the_order_does_not_matter(shop: Shop) -> None
     found = read_back(log, DAYS[:1])
     assert found[DAYS[0].key].checksum == log.publishes[DAYS[0].key].checksum
     assert read_back(shop.log(RAW), DAYS[:1])[DAYS[0].key].rows == len(CARTS)
+
+
+def test_a_text_that_does_not_fit_is_rejected_or_withholds(lake: Lake, tmp_path: Path) -> None:
+    code, country = required("code", "VARCHAR(3)"), required("größe", "CHAR(2)")
+    day, file = required("day", "DATE"), required("source_file", "STRING")
+    texts = Table("raw", "texts", "day", (day, code, country, file), rules=(Rejects(at_most=0.9),))
+    good = {"code": "ab", "größe": "DE"}
+    landed = [good, {**good, "code": "abcd"}, {**good, "größe": "D"}, {**good, "größe": "DEU"}]
+    path = tmp_path / "landing/texts/year=2013/month=01/day=01/texts.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("\n".join(map(json.dumps, landed)))
+    (result,) = lake.publish(land_json(texts, "texts", (code, country)), DAYS[:1])
+    assert (result.measures.rows, result.measures.rejects, result.version is None) == (1, 3, False)
+    schema = {field.name: field.metadata for field in open_fields(lake, texts)}
+    assert {*schema["code"].values(), *schema["größe"].values()} == {"varchar(3)", "char(2)"}
+
+    def compute(suffix: str) -> Recipe:
+        table = Table("gold", "texts", "day", (day, code))
+        read = F.concat("code", F.lit(suffix)).alias("code")
+        return Recipe(
+            table, lambda window: window.read(texts, column="day").select("day", read), (texts,)
+        )
+
+    (result,) = lake.publish(compute("cd"), DAYS[:1])
+    assert result.version is None
+    assert describe_failures(result.verdict) == (
+        "partition_is_valid: texts_fit = 1 (0 rows whose text doesn't fit in one of code)"
+    )
+    (result,) = lake.publish(compute("c"), DAYS[:1])
+    assert result.version is not None
+    shorter = replace(texts, columns=(day, required("code", "VARCHAR(2)"), country, file))
+    longer = replace(texts, columns=(day, required("code", "STRING"), country, file))
+    with pytest.raises(TableError, match=r"has `code` as VARCHAR\(3\), and VARCHAR\(2\) is declar"):
+        check_stored(replace(read_log(lake.warehouse, texts), table=shorter))
+    check_stored(replace(read_log(lake.warehouse, texts), table=longer))
+
+
+def open_fields(lake: Lake, table: Table) -> Sequence[Any]:
+    return read_log(lake.warehouse, table).open_snapshot().schema().fields
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Lake:
+    return Lake(spark, Warehouse(str(tmp_path / "warehouse")), str(tmp_path / "landing"))

@@ -1,4 +1,4 @@
-"""Months, weeks and quarters of an hour, from JSON lines to a table and back, as days go."""
+"""Other grains than days, from JSON lines to a table and back, as days go."""
 
 import itertools
 import json
@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from backfill_engine.contents.partition_contents import read_back
-from backfill_engine.grains.dates import MONTHS, WEEKS
+from backfill_engine.grains.dates import MONTHS, QUARTERS, WEEKS, Days
 from backfill_engine.grains.grain import Grain
 from backfill_engine.grains.timestamps import Minutes
 from backfill_engine.lake.partitions import build_partitions
@@ -59,6 +59,25 @@ CASES = [
             "2013-02-01": "year=2013/month=02",
             "2013-03-01": "year=2013/month=03",
         },
+    ),
+    Case(
+        QUARTERS,
+        {
+            "2013-01-01": "year=2013/month=01",
+            "2013-04-01": "year=2013/month=04",
+            "2013-07-01": "year=2013/month=07",
+        },
+    ),
+    *(
+        Case(
+            grain,
+            {
+                "2013-01-30": "year=2013/month=01/day=30",
+                "2013-01-31": "year=2013/month=01/day=31",
+                "2013-02-01": "year=2013/month=02/day=01",
+            },
+        )
+        for grain in (Days("%Y-%m-%d"), Days("%Y%m%d", type="INT"))
     ),
     Case(
         WEEKS,
@@ -111,7 +130,11 @@ def test_range_and_a_partition_in_its_middle_are_published_exactly(
     assert read_log(warehouse, table).count_rows() == dict(zip(keys, (1, 5, 3), strict=True))
     stored = warehouse.open(table).to_pyarrow_table().to_pylist()
     assert sorted((row["source_file"], row["landed"], row["visitor"]) for row in stored) == [
-        (f"visits/{case.folders[partition.key]}/visits.json", partition.slice.start, number)
+        (
+            f"visits/{case.folders[partition.key]}/visits.json",
+            case.grain.find_stored(partition.slice.start),
+            number,
+        )
         for partition, numbers in zip(partitions, (range(1), range(10, 15), range(3)), strict=True)
         for number in numbers
     ]

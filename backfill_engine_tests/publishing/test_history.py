@@ -23,9 +23,9 @@ from backfill_engine.lake.side_tables import build_quarantine_table
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.sources.historical_loads import HistoricalLoad
-from backfill_engine.sources.historical_records import DatePart, Origin
 from backfill_engine.sources.history import History
 from backfill_engine.sources.json_landing import JsonLanding
+from backfill_engine.sources.record_files import CsvFiles, DatePart, Origin
 from backfill_engine_tests.pipeline.landing_zone import Flight, LandingZone, build_flights
 from backfill_engine_tests.pipeline.publishing import RAW_RECIPE, Lake
 from backfill_engine_tests.project import RAW_FLIGHTS
@@ -38,14 +38,16 @@ _DATES: list[tuple[str, Origin]] = [
     ("month", DatePart("flown", "month")),
     ("day", DatePart("flown", "day")),
 ]
-FLOW = HistoricalLoad(
-    name="january",
-    source="old/%Y-%m.csv",
-    begin=_BEGIN,
-    end=_FEED,
-    day="flown",
-    fields=(*_DATES, *((name, f"{name} then") for name in _SAME)),
-    spark_options=(("sep", "|"),),
+LOAD = HistoricalLoad(
+    "january",
+    CsvFiles(
+        "old/{partition:%Y-%m}.csv",
+        where="flown",
+        origins=(*_DATES, *((name, f"{name} then") for name in _SAME)),
+        delimiter="|",
+    ),
+    _BEGIN,
+    _FEED,
 )
 RECIPE = replace(
     RAW_RECIPE,
@@ -54,7 +56,7 @@ RECIPE = replace(
     ),
     history=History(
         JsonLanding("flights", FLIGHT_FIELDS),
-        (replace(FLOW, record_fields=FLIGHT_FIELDS),),
+        (LOAD.fit_feed(RAW_FLIGHTS, FLIGHT_FIELDS),),
         _FEED,
     ),
 )

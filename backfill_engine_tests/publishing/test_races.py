@@ -8,9 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from backfill_engine.errors import LandingError, TableError
+from backfill_engine.lake.reader import read_table
 from backfill_engine.lake.side_tables import build_withheld_table
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
@@ -90,6 +92,40 @@ def test_a_slow_old_run_that_ends_after_a_fast_new_one_does_not_win(lake: Lake) 
         ("fast", [FIRST, SECOND], new),
         ("slow", [FIRST, SECOND], new),
     ]
+
+
+def test_a_nightly_append_meanwhile_is_replaced_in_the_runs_partitions_and_seen_in_others(
+    lake: Lake,
+) -> None:
+    lake.publish(COPIES, DAYS, run_id="before")
+    log, uri = read_log(lake.warehouse, COPIES.table), lake.warehouse.uri(COPIES.table)
+
+    def append_by_night() -> None:
+        rows = DeltaTable(uri).to_pyarrow_table(filters=[("day", "!=", DAYS[2].slice.start)])
+        frame = lake.spark.createDataFrame(rows, read_table(lake.spark, log).schema)
+        frame.write.format("delta").mode("append").save(uri)
+
+    compute = Interrupted(COPIES, append_by_night)
+    lake.publish(replace(COPIES, compute=compute), [DAYS[0], DAYS[2]], run_id="slow")
+
+    assert compute.computed == [[FIRST, THIRD], [FIRST]]
+    log = read_log(lake.warehouse, COPIES.table)
+    assert log.count_rows() == {FIRST: 2, SECOND: 4, THIRD: 2}
+    assert list(log.foreign_changes) == [SECOND]
+
+
+def test_what_rewrites_files_meanwhile_is_no_change(lake: Lake) -> None:
+    lake.publish(COPIES, DAYS, run_id="before")
+    uri = lake.warehouse.uri(COPIES.table)
+
+    def maintain() -> None:
+        lake.spark.sql(f"OPTIMIZE delta.`{uri}`")
+        lake.spark.sql(f"VACUUM delta.`{uri}`")
+
+    compute = Interrupted(COPIES, maintain)
+    lake.publish(replace(COPIES, compute=compute), DAYS, run_id="slow")
+    assert compute.computed == [[FIRST, SECOND, THIRD]]
+    assert read_log(lake.warehouse, COPIES.table).foreign_changes == {}
 
 
 @pytest.mark.slow

@@ -14,22 +14,20 @@ from backfill_engine.assembly import build_catalog, choose_histories
 from backfill_engine.errors import DeclarationError, SettingsError
 from backfill_engine.grains.timestamps import HOURS
 from backfill_engine.sources.historical_loads import HistoricalLoad
-from backfill_engine.sources.historical_records import Constant, DatePart
 from backfill_engine.sources.history import History
 from backfill_engine.sources.json_landing import JsonLanding
+from backfill_engine.sources.record_files import Constant, CsvFiles, DatePart
 from backfill_engine.table_assets import TableAsset, table_asset
 from backfill_engine.tables.declarations import Calendar, Column, Table, required
 from backfill_engine_tests.project import RAW_FLIGHTS
 
 FIELDS = (required("id", "INT", "Number"), Column("note", "STRING", "Note"))
-YEAR = HistoricalLoad(
-    name="year",
-    source="old/%Y/readings_%Y-%m*.csv",
-    begin=dt.date(2011, 1, 1),
-    end=dt.date(2012, 1, 1),
-    day="on",
-    fields=(("id", "number"), ("note", Constant("old"))),
+FILES = CsvFiles(
+    "old/{partition:%Y}/readings_{partition:%Y-%m}*.csv",
+    where="on",
+    origins=(("id", "number"), ("note", Constant("old"))),
 )
+YEAR = HistoricalLoad("year", FILES, dt.date(2011, 1, 1), dt.date(2012, 1, 1))
 READINGS = Table("raw", "readings", "day", (required("day", "DATE", "Day"), *FIELDS))
 FEED = JsonLanding("readings", FIELDS)
 
@@ -43,27 +41,12 @@ def declare(*flows: HistoricalLoad) -> TableAsset:
 @pytest.mark.parametrize(
     ("changes", "cure"),
     [
-        ({"source": ""}, "`source` is a path below the landing zone"),
-        ({"source": "/old/%Y.csv"}, "link or copy the files there"),
-        ({"source": "s3://bucket/old/%Y.csv"}, "link or copy the files there"),
-        ({"source": "old/../../%Y.csv"}, "link or copy the files there"),
-        ({"source": "%Y/old.csv"}, "begins with a pattern: begin with a folder"),
-        ({"source": "old.csv"}, "begins with a pattern: begin with a folder"),
-        ({"source": "old/%Y_%H.csv"}, "only %Y, %m and %d stand for dates there"),
-        ({"source": "old/%Y.json"}, "must end with .csv or .csv.gz, as its format is csv"),
-        ({"format": "avro"}, "`format` can't be `avro`: choose of csv, parquet"),
         ({"begin": "2011-01-01"}, "'2011-01-01' is no day"),
         ({"begin": dt.datetime(2011, 1, 1, tzinfo=dt.UTC)}, "`begin` and `end` are dates"),
         ({"end": dt.date(2011, 1, 1)}, "begin 2011-01-01 must be before end 2011-01-01"),
         ({"end": dt.date(2010, 1, 1)}, "begin 2011-01-01 must be before end 2010-01-01"),
         ({"begin": dt.date(2011, 1, 2)}, "begin and end where files do"),
         ({"end": dt.date(2011, 12, 31)}, "begin and end where files do"),
-        ({"day": ""}, "a source column has no name"),
-        ({"fields": (("id", ""),)}, "a source column has no name"),
-        ({"fields": (("id", "a"), ("id", "b"))}, "`fields` has `id` twice: remove one"),
-        ({"spark_options": (("mode", "DROPMALFORMED"),)}, "`mode` of Spark's reader isn't taken"),
-        ({"spark_options": (("comment", "#"),)}, "which lose no record"),
-        ({"modified_after": dt.datetime(2011, 1, 1)}, "`modified_after` needs a time zone"),  # noqa: DTZ001
     ],
 )
 def test_what_cannot_be_a_flow_is_refused(changes: dict[str, Any], cure: str) -> None:
@@ -94,7 +77,9 @@ def test_only_tables_by_days_that_read_json_have_a_history_of_their_fields() -> 
     hours = Table("raw", "h", "at", hourly, grain=HOURS, folder_by="day")
     with pytest.raises(DeclarationError, match="loads fill days, and it is partitioned by ho"):
         table_asset(hours, landing=FEED, history=[YEAR])
-    assert declare(YEAR).history == (replace(YEAR, record_fields=FIELDS),)
+    bounds = (YEAR.begin, YEAR.end)
+    fitted = replace(YEAR, files=replace(FILES, fields=FIELDS, bounds=bounds))
+    assert declare(YEAR).history == (fitted,)
     for landing in (None, JsonLanding("readings")):
         with pytest.raises(DeclarationError, match="only a table that reads JSON lines with decl"):
             table_asset(READINGS, landing=landing, history=[YEAR])
@@ -105,9 +90,21 @@ def test_only_tables_by_days_that_read_json_have_a_history_of_their_fields() -> 
         table_asset(READINGS, landing=JsonLanding("readings", more), history=[YEAR])
 
 
-def test_a_flow_reads_the_columns_that_it_names_each_once() -> None:
-    flow = replace(YEAR, fields=(("id", DatePart("on", "day")), ("note", "b"), ("x", "b")))
-    assert flow.source_columns == ("on", "b")
+@pytest.mark.parametrize(
+    ("origins", "cure"),
+    [
+        ((("id", ""),), "a source column has no name"),
+        ((("id", "a"), ("id", "b")), "`origins` has `id` twice: remove one"),
+    ],
+)
+def test_origins_that_say_nothing_are_refused(origins: Any, cure: str) -> None:
+    with pytest.raises(DeclarationError, match=cure):
+        replace(FILES, origins=origins)
+
+
+def test_files_are_read_by_the_columns_that_they_name_each_once() -> None:
+    origins = (("id", DatePart("on", "day")), ("note", "b"), ("x", "b"))
+    assert replace(FILES, origins=origins).source_columns == ("on", "b")
 
 
 def test_a_flow_changes_no_code_version() -> None:
@@ -129,8 +126,8 @@ def histories(draw: st.DrawFn) -> tuple[tuple[HistoricalLoad, ...], dt.date]:
     flows: list[HistoricalLoad] = []
     for number, days in enumerate(draw(st.lists(st.integers(1, 500), min_size=1, max_size=4))):
         end = day + dt.timedelta(days=days)
-        source = "old/%Y/%m/%d.csv"
-        flows.append(replace(YEAR, name=f"n{number}", source=source, begin=day, end=end))
+        files = replace(FILES, path="old/{partition:%Y/%m/%d}.csv")
+        flows.append(HistoricalLoad(f"n{number}", files, day, end))
         day = end
     feed = flows[0].begin + dt.timedelta(days=draw(st.integers(1, (day - flows[0].begin).days)))
     return tuple(draw(st.permutations(flows))), feed

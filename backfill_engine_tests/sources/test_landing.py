@@ -193,7 +193,7 @@ def test_changed_files_fail_the_check_with_their_day(tmp_path: Path, change: str
             land(tmp_path, DAYS[1], "late.json")
         case "removed":
             Path(listing.files[1].uri).unlink()
-    with pytest.raises(LandingError, match="files of 2013-01-02 changed") as caught:
+    with pytest.raises(LandingError, match="rows of 2013-01-02 changed") as caught:
         listing.check_unchanged()
     assert "\n" not in str(caught.value)
 

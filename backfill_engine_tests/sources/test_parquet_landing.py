@@ -290,14 +290,14 @@ def test_changed_file_fails_the_check_of_the_partitions_that_it_may_hold(
     path = land(tmp_path, "b.parquet", [105, 205], kind)
     listing = list_orders(tmp_path, 0, 1, 2, 4)
     change(path)
-    assert refuse_changed(listing) == "landing files of 0000100, 0000200"
+    assert refuse_changed(listing) == "files or rows of 0000100, 0000200"
 
 
 def test_added_file_fails_the_check_of_all_partitions(tmp_path: Path) -> None:
     land(tmp_path, "a.parquet", [5])
     listing = list_orders(tmp_path, 0, 3)
     land(tmp_path, "b.parquet", [105], "lineitem")
-    assert refuse_changed(listing) == "landing files of 0000000, 0000300"
+    assert refuse_changed(listing) == "files or rows of 0000000, 0000300"
 
 
 def test_part_of_a_listing_is_about_its_partitions(tmp_path: Path) -> None:
@@ -318,7 +318,7 @@ def test_part_of_a_listing_is_about_its_partitions(tmp_path: Path) -> None:
     assert set(part.measure_bytes()) == {"0000100", "0000200"}
     first.unlink()
     part.check_unchanged()
-    assert refuse_changed(listing) == "landing files of 0000000"
+    assert refuse_changed(listing) == "files or rows of 0000000"
 
 
 @st.composite

@@ -20,7 +20,7 @@ from backfill_engine.rules.count_rules import Reconciled
 from backfill_engine.rules.drift import Drift
 from backfill_engine.sources.json_landing import JsonLanding
 from backfill_engine.sources.parquet_landing import ParquetLanding
-from backfill_engine.table_assets import TableAsset, Upstream, serve_versions, table_asset
+from backfill_engine.table_assets import SAME_KEY, TableAsset, Upstream, serve_versions, table_asset
 from backfill_engine.tables.column_types import TYPES, parse_type
 from backfill_engine.tables.declarations import Column, Table, required
 from backfill_engine.tables.protected import Protected
@@ -54,7 +54,11 @@ TYPE_CASES = {
     "ARRAY<ARAY<INT>>": "`ARAY` is no type: did you mean ARRAY?",
     "INTT": "`INTT` is no type: did you mean INT?",
     "": f"`` is no type: there are {', '.join(TYPES)}",
-    "VARCHAR(10)": "`VARCHAR` is no type: there are BOOLEAN, ",
+    "VARCHAR": "VARCHAR needs its number of characters: write VARCHAR(10)",
+    "CHAR(0)": "CHAR needs its number of characters: write CHAR(10)",
+    "VARCHAR(2,1)": "VARCHAR needs its number of characters: write VARCHAR(10)",
+    "ARRAY<VARCHAR(2)>": "VARCHAR(2) can't be a part of another type: write STRING there",
+    "VARIANT": "VARIANT can't be read by delta-rs, the second reader of every table: keep its JSON",
     "INTERVAL DAY": "`INTERVAL` is no type: there are BOOLEAN, ",
     "ARRAY": "ARRAY needs what it holds: write ARRAY<INT>, or STRUCT<a: INT>",
     "ARRAY<INT": "ARRAY<…> isn't closed: write , or > for ``",
@@ -76,7 +80,7 @@ TABLES: dict[str, tuple[dict[str, Any], str]] = {
     "layer of no tables": ({"layer": "landing"}, "the layer `landing` is taken by assets that are"),
     "table name": ({"name": "my table"}, "a table can't be called `my table`: write letters, dig"),
     "table name of a path": ({"name": "a/b"}, "a table can't be called `a/b`: write"),
-    "column name": (add_column("odd name", "INT"), "a column can't be called `odd name`: write le"),
+    "column name": (add_column("odd name", "INT"), "a column can't be called `odd name`: Delta wo"),
     "column name with a dot": (add_column("a.b", "INT"), "a column can't be called"),
     "column without a name": (add_column("", "INT"), "a column can't be called"),
     "column of the audit": (
@@ -233,7 +237,7 @@ TOGETHER: dict[str, tuple[list[TableAsset], str]] = {
         "raw/readings is published by 2 assets: leave it to one of them",
     ),
     "hours by the same key": (
-        [declare_asset(HOURLY), declare_asset(DAILY, Upstream(HOURLY))],
+        [declare_asset(HOURLY), declare_asset(DAILY, Upstream(HOURLY, SAME_KEY))],
         "features/readings is partitioned by days and reads raw/hours, by hours, by the same key: ",
     ),
     "buckets by time": (

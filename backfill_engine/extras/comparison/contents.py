@@ -88,6 +88,7 @@ def read_contents(
     table = log.table
     keys = table.natural_key if keys is None else tuple(keys)
     wanted = {*(table.column_names if columns is None else columns), *keys, table.partition_by}
+    wanted.discard("")  # Of a table without partitions.
     if undeclared := sorted(wanted - set(table.column_names)):
         raise ValueError(f"{table.key} has no columns {', '.join(undeclared)}")
     return read_rows(table, partial(stream_table, log), partitions, keys, wanted)

@@ -216,14 +216,16 @@ class GoldenRows:
         """
         if not index.partitions:
             return
-        by = find_column(self.table, self.table.partition_by)
+        place = self.table.partition_by
+        by = find_column(self.table, place) if place else columns[0]
         names = list(dict.fromkeys((by.name, *(column.name for column in columns))))
         with _naming(self.path):
             for batch in self._read_batches(names, by, index):
                 stored = {name: _simplify(batch.column(name)) for name in names}
                 starts = self._cast(stored[by.name], by)
                 owners = index.find_owners(canonicalize(starts))
-                owners[starts.is_null().to_numpy(zero_copy_only=False)] = -1
+                if place:
+                    owners[starts.is_null().to_numpy(zero_copy_only=False)] = -1
                 inside = pa.array(owners >= 0)
                 values = {
                     column.name: self._cast(stored[column.name].filter(inside), column)
@@ -239,7 +241,8 @@ class GoldenRows:
             stored = pa.schema(contents.schema().to_arrow()).field(by.name).type
             # Of another type, it can't be compared with the bounds before it is cast.
             is_readable = stored == find_arrow_type(by)
-            conditions = build_conditions(by.name, index.partitions) if is_readable else ("",)
+            place = self.table.partition_by if is_readable else ""
+            conditions = build_conditions(place, index)
             yield from stream_rows(contents, names, conditions)
         else:
             yield from self._open_dataset().to_batches(
@@ -302,7 +305,7 @@ def read_golden(
             can't be cast to the declared type.
     """
     source = GoldenRows(path, table)
-    needed = (table.partition_by, *keys)
+    needed = tuple(name for name in (table.partition_by, *keys) if name)
     if undeclared := sorted(set(needed) - set(table.column_names)):
         raise GoldenError(
             f"{table.key} has no columns {', '.join(undeclared)} to compare golden {path} by: "

@@ -1,7 +1,7 @@
 """Computes partitions again from their inputs as they are now, and compares what is published."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
@@ -97,7 +97,7 @@ class Reconciler:
             TableError: if an input table doesn't exist.
         """
         target = read_log(self.warehouse, recipe.table)
-        recipe = choose_served(recipe, target)
+        recipe = replace(choose_served(recipe, target), table=target.table)
         pinned = pin_inputs(
             target,
             {table.key: read_log(self.warehouse, table) for table in recipe.inputs},

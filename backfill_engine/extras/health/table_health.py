@@ -11,6 +11,7 @@ from dagster import AssetPartitionStatus, DagsterInstance
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import BackfillError
 from backfill_engine.extras.health.lateness import DAY, find_moment
+from backfill_engine.grains.whole import WHOLE
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.watermarks import Watermark, read_watermarks
@@ -126,14 +127,19 @@ def _find_last_key(catalog: Catalog, table: Table, landing_root: str) -> str:
     Of buckets that read others it is the last that landed for these.
     """
     keys = find_partitions_def(table).get_partition_keys()
-    if table.grain.cron:
+    if table.grain.cron or table.grain == WHOLE:
         return keys[-1] if keys else ""
     if not table.is_published:
         return max(read_log(catalog.warehouse, table).count_rows(), default="")
     recipe = catalog.recipes[table.key]
     if recipe.landing is None:
         return max(
-            (_find_last_key(catalog, read, landing_root) for read in recipe.inputs), default=""
+            (
+                _find_last_key(catalog, read, landing_root)
+                for read in recipe.inputs
+                if read.grain != WHOLE
+            ),
+            default="",
         )
     listing = list_landing(recipe, landing_root, build_partitions(table, keys))
     missing = {partition.key for partition in listing.missing} if listing else set(keys)

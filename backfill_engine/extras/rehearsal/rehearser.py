@@ -22,7 +22,7 @@ from backfill_engine.lake.reader import build_number, read_table
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import build_record, create_table, overwrite_partitions
-from backfill_engine.publishing.audit import Audit, audit_window, describe_faults
+from backfill_engine.publishing.audit import Audit, audit_window, describe_faults, infer_columns
 from backfill_engine.publishing.inputs import (
     PinnedInputs,
     list_landing,
@@ -150,6 +150,8 @@ class Rehearser:
             extra_fields=pinned.target.extra_fields,
             overlays=self.overlays,
         )
+        recipe, target = infer_columns(recipe, window)
+        window = replace(window, target=target)
         unfinished = pinned.listing.unfinished if pinned.listing else {}
         with audit_window(
             recipe, window, run, {**provisional, **unfinished}, adds_fields=False
@@ -245,7 +247,7 @@ def count_changed_values(
         without a natural key.
     """
     table = before.table
-    keys = [table.partition_by, *(key for key in table.natural_key if key != table.partition_by)]
+    keys = list(dict.fromkeys(filter(None, (table.partition_by, *table.natural_key))))
     others = [name for name in table.column_names if name not in (*keys, table.folder_by)]
     if not table.natural_key or not others:
         return {}

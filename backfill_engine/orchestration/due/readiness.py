@@ -16,6 +16,7 @@ from dagster import (
     IdentityPartitionMapping,
     PartitionMapping,
     PartitionsDefinition,
+    StaticPartitionMapping,
     TimeWindowPartitionMapping,
 )
 
@@ -218,6 +219,8 @@ def find_upstream_keys(
         return {key: [key] for key in keys}
     if isinstance(mapping, TimeWindowPartitionMapping) and downstream_def == upstream_def:
         return _find_neighbours(downstream_def, mapping, keys)
+    if isinstance(mapping, StaticPartitionMapping):
+        return _find_listed(mapping, keys)
     mapped: dict[str, list[str]] = {}
     for key in keys:
         result = mapping.get_upstream_mapped_partitions_result_for_partitions(
@@ -241,6 +244,18 @@ def _find_neighbours(
         ]
         for key in keys
     }
+
+
+def _find_listed(mapping: StaticPartitionMapping, keys: Iterable[str]) -> dict[str, list[str]]:
+    """Finds what a list gives: Dagster would look at all partitions for each key."""
+    found: dict[str, list[str]] = {key: [] for key in keys}
+    listed = mapping.downstream_partition_keys_by_upstream_partition_key
+    for upstream_key in sorted(listed):
+        downstream = listed[upstream_key]
+        for key in [downstream] if isinstance(downstream, str) else downstream:
+            if key in found:
+                found[key].append(upstream_key)
+    return found
 
 
 def find_downstream_keys(

@@ -28,6 +28,11 @@ from backfill_engine.publishing.results import PartitionResult, Run
 from backfill_engine.publishing.statements import read_result
 from backfill_engine.publishing.write_modes.options import OVERWRITE, WriteOptions
 
+_UNKNOWN = (
+    "nobody can tell whether its input is the same: it reads by `window.spark` what no source "
+    "declares; give it a source or an input for that"
+)
+
 
 def find_stale(
     graph: AssetGraph,
@@ -59,6 +64,8 @@ def find_stale(
     }
     if not publishes:
         return {}
+    if recipe.reads_undeclared:
+        return dict.fromkeys(publishes, _UNKNOWN)
     now = pinned.describe_consumed(list(publishes))
     by_rows = find_rows_for(graph, find_asset_key(log.table))
     stale: dict[str, list[str]] = {}

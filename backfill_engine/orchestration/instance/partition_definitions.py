@@ -5,7 +5,10 @@ from functools import cache
 
 from dagster import (
     AssetKey,
+    IdentityPartitionMapping,
+    PartitionMapping,
     PartitionsDefinition,
+    StaticPartitionMapping,
     StaticPartitionsDefinition,
     TimeWindowPartitionMapping,
     TimeWindowPartitionsDefinition,
@@ -13,6 +16,7 @@ from dagster import (
 
 from backfill_engine.errors import DeclarationError
 from backfill_engine.grains.grain import Grain
+from backfill_engine.lake.partitions import build_partitions, list_overlapping
 from backfill_engine.tables.declarations import LANDING, Calendar, Table
 
 
@@ -73,6 +77,26 @@ def map_offsets(*, start: int = 0, end: int = 0) -> TimeWindowPartitionMapping:
     return TimeWindowPartitionMapping(
         start_offset=start, end_offset=end, allow_nonexistent_upstream_partitions=True
     )
+
+
+def map_overlap(table: Table, read: Table) -> PartitionMapping:
+    """Maps each partition of a table to those of another that hold any of its values.
+
+    Args:
+        table: of a catalog.
+        read: likewise; partitioned by time if `table` is, and else by integers.
+    """
+    if table.grain.slug == read.grain.slug:
+        return IdentityPartitionMapping()
+    if table.grain.cron:
+        return map_offsets()
+    downstream: dict[str, list[str]] = {}
+    known = set(read.grain.list_keys())
+    for partition in build_partitions(table, table.grain.list_keys()):
+        for other in list_overlapping(read, partition):
+            if other.key in known:
+                downstream.setdefault(other.key, []).append(partition.key)
+    return StaticPartitionMapping(downstream)
 
 
 def find_asset_key(table: Table) -> AssetKey:

@@ -17,6 +17,8 @@ from dagster import AssetKey, AssetSelection, DagsterError, PartitionKeyRange, P
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import PartitionRangeError, SettingsError
 from backfill_engine.grains.buckets import Buckets
+from backfill_engine.grains.overlaps import find_moment
+from backfill_engine.grains.whole import WHOLE, WHOLE_KEY
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
@@ -218,6 +220,11 @@ def find_touched_partitions(
         PartitionRangeError: if a bound can't be read, the range is empty or reversed, it touches no
             partition, or a bound cuts one and must not.
     """
+    if table.grain == WHOLE:
+        raise PartitionRangeError(
+            f"{table.key} has no partitions that bounds could touch: give --from {WHOLE_KEY} --to "
+            f"{WHOLE_KEY}"
+        )
     is_integer = isinstance(table.grain, Buckets)
     begin, stop = _read_bounds(
         _read_integer if is_integer else _read_moment,
@@ -227,7 +234,7 @@ def find_touched_partitions(
     )
     partitions = build_partitions(table, find_partitions_def(table).get_partition_keys())
     bounds = [
-        (partition.key, _as_moment(partition.slice.start), _as_moment(partition.slice.end))
+        (partition.key, find_moment(partition.slice.start), find_moment(partition.slice.end))
         for partition in partitions
     ]
     touched = [bound for bound in bounds if bound[1] < stop and bound[2] > begin]
@@ -360,12 +367,6 @@ _BOUNDED: dict[str, tuple[Callable[[str], Any], str]] = {
     **dict.fromkeys(INTEGERS, (_read_integer, "an integer of 64 bits")),
 }
 """By the type of a column: what reads its bounds, and how they are to be written."""
-
-
-def _as_moment(bound: Any) -> Any:
-    if isinstance(bound, dt.date) and not isinstance(bound, dt.datetime):
-        return dt.datetime.combine(bound, dt.time(), dt.UTC)
-    return bound
 
 
 def _write_bound(bound: dt.date | int) -> str:

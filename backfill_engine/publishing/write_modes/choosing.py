@@ -10,6 +10,7 @@ from backfill_engine.errors import SettingsError
 from backfill_engine.filters.row_filters import parse_filter
 from backfill_engine.publishing.write_modes.append_once import AppendOnce
 from backfill_engine.publishing.write_modes.mode import (
+    Accept,
     Merge,
     Overwrite,
     Revert,
@@ -38,7 +39,7 @@ def _list_modes() -> Iterator[WriteMode]:
 
 _BY_NAME = {mode.name: mode for mode in _list_modes()}
 
-WRITE_MODES = {**_BY_NAME, **{mode.name: mode for mode in (Rollback(), Revert())}}
+WRITE_MODES = {**_BY_NAME, **{mode.name: mode for mode in (Rollback(), Accept(), Revert())}}
 """All modes, by name."""
 
 if TYPE_CHECKING:

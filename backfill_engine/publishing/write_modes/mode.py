@@ -32,12 +32,14 @@ class WriteMode:
             that gives one to another mode.
         restores: whether its rows are of an earlier version, and not computed from inputs.
         keeps_rows: whether published rows of a partition may stay.
+        writes: whether it writes rows, and doesn't only record those that are there.
     """
 
     name: ClassVar[str]
     takes: ClassVar[Mapping[str, str]] = {}
     restores: ClassVar[bool] = False
     keeps_rows: ClassVar[bool] = False
+    writes: ClassVar[bool] = True
 
     def refuse_table(self, table: Table) -> None:
         """Raises SettingsError if the mode can't be used on the table."""
@@ -113,13 +115,20 @@ class Rollback(WriteMode):
     restores = True
 
 
+class Accept(Rollback):
+    """A person accepted partitions as another program left them: their files stay."""
+
+    name = "accept"
+    writes = False
+
+
 class Revert(Rollback):
     """A run took back what it had just published and could not read as it was audited."""
 
     name = TAKE_BACK
 
 
-RESTORING = frozenset({Rollback.name, Revert.name})
+RESTORING = frozenset({Rollback.name, Accept.name, Revert.name})
 """Names of the modes whose commits put a version back: the one of the table among their inputs."""
 
 

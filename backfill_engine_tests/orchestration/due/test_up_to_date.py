@@ -13,7 +13,7 @@ from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.due.readiness import find_windows
-from backfill_engine.orchestration.due.stale_partitions import find_up_to_date
+from backfill_engine.orchestration.due.stale_partitions import find_stale, find_up_to_date
 from backfill_engine.orchestration.records.events import build_materialization
 from backfill_engine.publishing.differences import NewCodeHook
 from backfill_engine.publishing.inputs import PinnedInputs, list_landing
@@ -108,3 +108,13 @@ def test_without_that_nothing_stands_by_another_code(root: Path) -> None:
 def test_what_came_late_brings_it_down_all_the_same(root: Path) -> None:
     LandingZone(root / "landing").add_lines(DAYS[1], json.dumps({}))
     assert [*find(root, new_code="a remark was added")] == DAYS[2:3]
+
+
+def test_of_what_reads_beside_its_declaration_nothing_is_called_up_to_date(root: Path) -> None:
+    known = replace(RECIPE, compute=lambda window: window.read_landing())
+    unknown = replace(RECIPE, compute=lambda window: (lambda: window.spark.table("x"))())
+    pinned = pin(root)
+    assert find_stale(GRAPH, known, pinned, DAYS) == {}
+    stale = find_stale(GRAPH, unknown, pinned, DAYS)
+    assert stale.keys() == {*DAYS[:3]}
+    assert "reads by `window.spark` what no source declares" in stale[DAYS[0]]

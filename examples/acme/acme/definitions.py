@@ -4,12 +4,12 @@ import datetime as dt
 
 from dagster import Definitions, in_process_executor
 
-from acme import lake, reports
+from acme import lake, reports, sales, trips
 from backfill_engine import Calendar, build_defs
 
 defs = Definitions.merge(
     build_defs(
-        [lake],
+        [lake, sales, trips],
         calendar=Calendar(dt.date(2024, 1, 1), dt.date(2024, 2, 1)),
         name_prefix="lake_",
     ),

@@ -1,4 +1,4 @@
-"""The files of a historical load: the days of each, what is wrong with it, records by day."""
+"""Files whose paths name days: which days each holds, what is wrong with it, records by day."""
 
 import datetime as dt
 import gzip
@@ -10,25 +10,25 @@ from pathlib import Path
 
 import pytest
 
-from backfill_engine.errors import LandingError, LandingNotFoundError
+from backfill_engine.errors import DeclarationError, LandingError, LandingNotFoundError
 from backfill_engine.grains.dates import DAYS
-from backfill_engine.sources.historical_loads import HistoricalListing, HistoricalLoad
+from backfill_engine.sources.historical_loads import HistoricalLoad
 from backfill_engine.sources.history import History, JoinedListing
 from backfill_engine.sources.json_landing import JsonLanding, JsonListing
+from backfill_engine.sources.pattern_files import PatternFiles, PatternListing
+from backfill_engine.sources.record_files import CsvFiles
 from backfill_engine.sources.source import Listing
 from backfill_engine.tables.columns import Column
 from backfill_engine_tests.shared_fixtures import build_days
 from backfill_engine_tests.sources.landed_tables import build_landed_table
 
-FLOW = HistoricalLoad(
-    name="year",
-    source="old/%Y/readings_%Y-%m*.csv",
-    begin=dt.date(2011, 1, 1),
-    end=dt.date(2012, 1, 1),
-    day="on",
-    fields=(("id", "number"),),
-)
 FIELDS = (Column("id", "STRING", "Number."), Column("note", "STRING", "Note."))
+FILES = CsvFiles(
+    "old/{partition:%Y}/readings_{partition:%Y-%m}*.csv",
+    fields=FIELDS,
+    where="on",
+    origins=(("id", "number"),),
+)
 TABLE = build_landed_table(DAYS, by="day")
 PLAIN = "on,number\n2011-01-31,1\n2011-01-31,2\n2011-01-30,3\n"
 
@@ -41,10 +41,9 @@ def write(root: Path, name: str, content: str | bytes = PLAIN) -> Path:
 
 
 def list_days(
-    root: Path, first: str, count: int = 1, flow: HistoricalLoad = FLOW
-) -> HistoricalListing:
-    flow = replace(flow, record_fields=FIELDS)
-    return flow.list_files(str(root), TABLE, build_days(first, count))
+    root: Path, first: str, count: int = 1, files: PatternFiles = FILES
+) -> PatternListing:
+    return files.list_files(str(root), TABLE, build_days(first, count))
 
 
 def name_files(listing: Listing) -> dict[str, list[str]]:
@@ -96,23 +95,49 @@ def test_restricting_leaves_the_files_of_the_days(tmp_path: Path) -> None:
     assert february.fingerprint() != listing.fingerprint()
 
 
-def test_older_files_are_left_out_if_the_flow_says_so(tmp_path: Path) -> None:
+def test_older_files_are_left_out_if_it_says_so(tmp_path: Path) -> None:
     old = write(tmp_path, "old/2011/readings_2011-01.csv")
     write(tmp_path, "old/2011/readings_2011-02.csv")
     os.utime(old, (1_000_000_000, 1_000_000_000))
-    since = replace(FLOW, modified_after=dt.datetime(2001, 9, 9, 1, 46, 40, tzinfo=dt.UTC))
+    since = replace(FILES, modified_after=dt.datetime(2001, 9, 9, 1, 46, 40, tzinfo=dt.UTC))
     assert [day.key for day in list_days(tmp_path, "2011-01-31", 2, since).missing] == [
         "2011-01-31"
     ]
-    before = replace(FLOW, modified_after=dt.datetime(2001, 9, 9, 1, 46, 39, tzinfo=dt.UTC))
+    before = replace(FILES, modified_after=dt.datetime(2001, 9, 9, 1, 46, 39, tzinfo=dt.UTC))
     assert not list_days(tmp_path, "2011-01-31", 2, before).missing
 
 
-def test_a_file_of_several_stretches_is_refused(tmp_path: Path) -> None:
-    write(tmp_path, "old/readings_01.csv")
-    flow = replace(FLOW, source="old/readings_%m.csv", end=dt.date(2013, 1, 1))
-    with pytest.raises(LandingError, match=r"old/readings_01.csv may hold several stretches of da"):
-        list_days(tmp_path, "2011-01-01", flow=flow)
+@pytest.mark.parametrize(
+    ("path", "cure"),
+    [
+        ("old/readings_{partition:%m}.csv", "is the same for partitions that don't follow one"),
+        ("old/all.csv", "is the same for partitions that don't follow one another"),
+        ("old/{partition:%Y-%m}.csv", "name the field that tells them apart, as `where`"),
+        ("old/{partition:03d}.csv", "can't name a partition by days"),
+    ],
+)
+def test_a_path_that_does_not_tell_partitions_apart_is_refused(path: str, cure: str) -> None:
+    with pytest.raises(DeclarationError, match=re.escape(cure)):
+        CsvFiles(path, fields=FIELDS).refuse_table(TABLE)
+
+
+@pytest.mark.parametrize(
+    ("path", "cure"),
+    [
+        ("", "is no path below the landing zone"),
+        ("/old/{partition}.csv", "link or copy the files there"),
+        ("s3://bucket/old/{partition}.csv", "link or copy the files there"),
+        ("old/../../{partition}.csv", "link or copy the files there"),
+        ("{partition:%Y}/old.csv", "begins with a pattern: begin with a folder"),
+        ("old.csv", "begins with a pattern: begin with a folder"),
+        ("old/{day}.csv", "only {partition} stands for something there"),
+        ("old/{partition.csv", "write {partition:%Y-%m}"),
+        ("old/{partition}.json", "must end with .csv or"),
+    ],
+)
+def test_what_can_be_no_path_is_refused(path: str, cure: str) -> None:
+    with pytest.raises(DeclarationError, match=re.escape(cure)):
+        CsvFiles(path)
 
 
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
@@ -125,7 +150,7 @@ def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
     [
         (
             "on,amount\n2011-01-01,1\n",
-            "lacks the column number, which the historical load year reads",
+            "lacks the column number: land it again",
         ),
         ("", "lacks the column on"),
         ("on,number,on\n2011-01-01,1,2\n", "has the column on more than once"),
@@ -159,23 +184,23 @@ def test_what_is_half_written_is_a_fault_of_the_days_that_it_may_hold(tmp_path: 
         write(tmp_path, f"old/{name}")
     (tmp_path / "old/2011-01.csv").unlink()
     (tmp_path / "old/2011-01.csv").symlink_to("nowhere")
-    flow = replace(FLOW, source="old/%Y-%m.csv")
-    faults = list_days(tmp_path, "2011-01-31", 2, flow).faults
+    files = replace(FILES, path="old/{partition:%Y-%m}.csv")
+    faults = list_days(tmp_path, "2011-01-31", 2, files).faults
     assert [(fault.partition.key, fault.name) for fault in faults] == [
         ("2011-01-31", "old/2011-01.csv"),
         ("2011-02-01", "old/.2011-02.csv.Ab3dE9"),
     ]
     (tmp_path / "old/_temporary").mkdir()
-    faults = list_days(tmp_path, "2011-03-31", 2, flow).faults
+    faults = list_days(tmp_path, "2011-03-31", 2, files).faults
     assert [fault.name for fault in faults] == ["old/_temporary"] * 2
 
 
 def test_an_upload_that_broke_off_is_a_fault(tmp_path: Path) -> None:
-    flow = replace(FLOW, source="old/%Y-%m.csv.gz")
+    files = replace(FILES, path="old/{partition:%Y-%m}.csv.gz")
     whole = gzip.compress(b"on,number\n" + b"2011-01-01,7\n" * 5000)
     write(tmp_path, "old/2011-01.csv.gz", whole[:-40])
     write(tmp_path, "old/2011-02.csv.gz", b"")
-    listing = list_days(tmp_path, "2011-01-31", 2, flow)
+    listing = list_days(tmp_path, "2011-01-31", 2, files)
     # Its first line can be read, the rest can't.
     assert [landing_fault.partition.key for landing_fault in listing.faults] == ["2011-02-01"]
     assert [
@@ -200,9 +225,9 @@ def test_each_record_is_counted_for_one_day(tmp_path: Path) -> None:
         "   ",
         "2011-01-03",
     ]
-    flow = replace(FLOW, spark_options=(("sep", ";"),))
+    files = replace(FILES, delimiter=";")
     write(tmp_path, "old/2011/readings_2011-01.csv", "\ufeff" + "\r\n".join(lines))
-    counted = list_days(tmp_path, "2011-01-01", 31, flow).count_lines()
+    counted = list_days(tmp_path, "2011-01-01", 31, files).count_lines()
     assert counted["2011-01-01"] == 4
     assert counted["2011-01-02"] == counted["2011-01-03"] == 2
     assert sum(counted.values()) == 8
@@ -213,7 +238,7 @@ def test_what_changed_meanwhile_is_refused(tmp_path: Path) -> None:
     listing = list_days(tmp_path, "2011-01-31", 2)
     listing.check_unchanged()
     write(tmp_path, "old/2011/readings_2011-02.csv")
-    with pytest.raises(LandingError, match="landing files of 2011-02-01 changed while they were"):
+    with pytest.raises(LandingError, match="files or rows of 2011-02-01 changed while they were"):
         listing.check_unchanged()
 
 
@@ -227,7 +252,8 @@ def test_history_is_never_read_from_the_feed_nor_the_feed_from_history(tmp_path:
     for month in ("2011-12", "2011-11"):
         write(tmp_path, f"old/2011/readings_{month}.csv")
     land_feed(tmp_path, ["2011-12-19", "2011-12-20", "2011-12-21"])
-    source = History(JsonLanding("readings", FIELDS), (FLOW,), dt.date(2011, 12, 20))
+    load = HistoricalLoad("year", FILES, dt.date(2011, 1, 1), dt.date(2012, 1, 1))
+    source = History(JsonLanding("readings", FIELDS), (load,), dt.date(2011, 12, 20))
     listing = source.list_files(str(tmp_path), TABLE, build_days("2011-12-18", 4))
     assert name_files(listing) == {
         "2011-12-18": ["old/2011/readings_2011-12.csv"],
@@ -236,7 +262,7 @@ def test_history_is_never_read_from_the_feed_nor_the_feed_from_history(tmp_path:
         "2011-12-21": ["readings/year=2011/month=12/day=21/a.json"],
     }
     assert isinstance(listing, JoinedListing)
-    assert [type(part) for part in listing.parts] == [HistoricalListing, JsonListing]
+    assert [type(part) for part in listing.parts] == [PatternListing, JsonListing]
     assert list(listing.describe_files()) == [*listing.describe_landed()]
     assert listing.count_records() == {"2011-12-20": 1, "2011-12-21": 1}
     assert listing.dataset == "old+readings"
