@@ -138,14 +138,14 @@ def adopt(
     Example: backfill-assets adopt gold/sales --reason "as the nightly job left it"
     """
     from backfill_engine.cli.job_runs import run_job
-    from backfill_engine.lake.partitions import find_partitions_in_folder
+    from backfill_engine.lake.partitions import find_partitions_in_folder, sort_partitions
     from backfill_engine.lake.table_log import read_log
 
     catalog = load_catalog()
     found = catalog.find_table(table)
     folders = read_log(catalog.warehouse, found).require().count_folder_rows()
     held = (find_partitions_in_folder(found, folder) for folder in folders)
-    partitions = sorted(chain.from_iterable(held), key=lambda partition: partition.slice.start)  # type: ignore[arg-type,return-value]
+    partitions = sort_partitions(chain.from_iterable(held))
     if not partitions:
         raise SettingsError(f"{table} holds no rows: there is nothing to adopt")
     config = {

@@ -115,6 +115,11 @@ def build_partitions(table: Table, keys: Iterable[str]) -> tuple[Partition, ...]
     return tuple(build_partition(table.grain, start) for start in starts)
 
 
+def sort_partitions(partitions: Iterable[Partition]) -> tuple[Partition, ...]:
+    """Sorts partitions by their first value, each once."""
+    return tuple(sorted(set(partitions), key=lambda partition: partition.slice.start))  # type: ignore[arg-type,return-value]
+
+
 def build_partition(grain: Grain, start: SliceBound) -> Partition:
     """Builds the partition that begins with `start`."""
     return Partition(grain.find_key(start), Slice(start, grain.find_end(start)))

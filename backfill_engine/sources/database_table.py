@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from backfill_engine.audit_columns import LANDED_FILE, LANDED_LINE
 from backfill_engine.errors import DeclarationError, LandingNotFoundError
-from backfill_engine.lake.partitions import Partition, Slice, merge_slices
+from backfill_engine.lake.partitions import Partition, Slice, merge_slices, sort_partitions
 from backfill_engine.lake.reader import add_folder
 from backfill_engine.sources.databases import (
     HASHES,
@@ -34,7 +34,7 @@ from backfill_engine.sources.databases import (
     open_database,
     read_value,
 )
-from backfill_engine.sources.evidence import EvidenceListing, sort_partitions
+from backfill_engine.sources.evidence import EvidenceListing
 from backfill_engine.sources.source import Source
 from backfill_engine.tables.column_types import BARE
 from backfill_engine.tables.columns import Column, check_columns

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from backfill_engine.errors import LandingError
@@ -96,8 +96,3 @@ class EvidenceListing(Listing):
         if raised := re.search(r"LandingError: (.+)", error):
             raise LandingError(raised[1])
         return ()
-
-
-def sort_partitions(partitions: Iterable[Partition]) -> tuple[Partition, ...]:
-    """Sorts partitions by their first value, each once."""
-    return tuple(sorted(set(partitions), key=lambda partition: partition.slice.start))  # type: ignore[arg-type,return-value]

@@ -9,9 +9,9 @@ from pyspark.sql import functions as F
 
 from backfill_engine.audit_columns import LANDED_FILE
 from backfill_engine.errors import DeclarationError, LandingError
-from backfill_engine.lake.partitions import Partition
+from backfill_engine.lake.partitions import Partition, sort_partitions
 from backfill_engine.lake.reader import add_folder, build_number
-from backfill_engine.sources.evidence import EvidenceListing, sort_partitions
+from backfill_engine.sources.evidence import EvidenceListing
 from backfill_engine.sources.source import Source
 from backfill_engine.tables.declarations import Table
 

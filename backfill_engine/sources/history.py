@@ -10,7 +10,7 @@ from typing import TypeVar
 from pyspark.sql import DataFrame, SparkSession
 
 from backfill_engine.lake.landing import FileFault, LandedFiles, LandingFile
-from backfill_engine.lake.partitions import Partition
+from backfill_engine.lake.partitions import Partition, sort_partitions
 from backfill_engine.rules.measured import Landed
 from backfill_engine.sources.historical_loads import HistoricalLoad
 from backfill_engine.sources.source import Listing, Source
@@ -45,7 +45,7 @@ class History:
 
     def list_files(self, root: str, table: Table, partitions: Iterable[Partition]) -> Listing:
         """Lists the files of days: by the historical load that fills a day, or by the feed."""
-        partitions = sorted(set(partitions), key=lambda partition: partition.slice.start)  # type: ignore[arg-type,return-value]
+        partitions = sort_partitions(partitions)
         by_flow: dict[HistoricalLoad | None, list[Partition]] = {}
         for partition in partitions:
             day = partition.slice.start

@@ -23,7 +23,7 @@ from backfill_engine.lake.landing import (
     open_landing_zone,
     require_folder,
 )
-from backfill_engine.lake.partitions import Partition
+from backfill_engine.lake.partitions import Partition, sort_partitions
 from backfill_engine.lake.reader import add_folder
 from backfill_engine.rules.measured import Landed
 from backfill_engine.sources.landed_lines import (
@@ -146,7 +146,7 @@ class JsonLanding(Source):
         """
         require_folder(root, self.dataset)
         grain, dataset = table.grain, join_uri(root, self.dataset)
-        wanted = sorted(set(partitions), key=lambda partition: partition.slice.start)  # type: ignore[arg-type,return-value]
+        wanted = sort_partitions(partitions)
         by_folder = {
             grain.find_landing_folder(partition.slice.start): partition for partition in wanted
         }

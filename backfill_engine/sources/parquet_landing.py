@@ -21,7 +21,7 @@ from backfill_engine.lake.landing import (
     relative_name,
     require_folder,
 )
-from backfill_engine.lake.partitions import Partition, build_predicate
+from backfill_engine.lake.partitions import Partition, build_predicate, sort_partitions
 from backfill_engine.lake.reader import build_number
 from backfill_engine.rules.measured import Landed
 from backfill_engine.rules.rule import INTEGERS
@@ -131,7 +131,7 @@ class ParquetLanding(Source):
         ]
         for landed in files:
             self._refuse_outside(landed, root, space)
-        wanted = sorted(set(partitions), key=lambda partition: partition.slice.start)  # type: ignore[arg-type,return-value]
+        wanted = sort_partitions(partitions)
         not_read = tuple(other for kind in listed.values() for other in kind.not_read)
         faults = tuple(fault for kind in listed.values() for fault in kind.faults)
         return ParquetListing(self, root, table, tuple(wanted), tuple(files), not_read, faults)

@@ -40,7 +40,7 @@ from backfill_engine.lake.landing import (
     relative_name,
     require_folder,
 )
-from backfill_engine.lake.partitions import Partition, build_predicate
+from backfill_engine.lake.partitions import Partition, build_predicate, sort_partitions
 from backfill_engine.lake.reader import add_folder
 from backfill_engine.rules.measured import Landed
 from backfill_engine.sources.landed_lines import find_same_in_groups
@@ -166,7 +166,7 @@ class PatternFiles(Source, ABC):
             LandingError: if it can't be listed.
         """
         require_folder(root, self.dataset)
-        wanted = tuple(sorted(set(partitions), key=lambda partition: partition.slice.start))  # type: ignore[arg-type,return-value]
+        wanted = sort_partitions(partitions)
         patterns: dict[str, list[Partition]] = defaultdict(list)
         for partition in wanted:
             patterns[self.find_pattern(table.grain, partition.slice.start)].append(partition)

@@ -2,7 +2,6 @@
 
 import datetime as dt
 from itertools import product
-from typing import Any
 
 import pytest
 from dagster import (
@@ -17,7 +16,7 @@ from backfill_engine.assembly import check_together
 from backfill_engine.grains.buckets import Buckets
 from backfill_engine.grains.dates import DAYS, MONTHS, QUARTERS, WEEKS, YEARS, Days
 from backfill_engine.grains.grain import Grain
-from backfill_engine.grains.overlaps import holds_whole
+from backfill_engine.grains.overlaps import find_moment, holds_whole
 from backfill_engine.grains.timestamps import HOURS, Minutes
 from backfill_engine.lake.partitions import build_partitions, list_overlapping
 from backfill_engine.orchestration.instance.partition_definitions import (
@@ -64,12 +63,6 @@ def test_dagster_maps_each_partition_to_those_that_hold_any_of_its_values(
             assert max(find_moment(own[0]), find_moment(other.slice.start)) < min(
                 find_moment(own[1]), find_moment(other.slice.end)
             )
-
-
-def find_moment(bound: Any) -> Any:
-    if isinstance(bound, dt.date) and not isinstance(bound, dt.datetime):
-        return dt.datetime.combine(bound, dt.time(), dt.UTC)
-    return bound
 
 
 @pytest.mark.parametrize(
