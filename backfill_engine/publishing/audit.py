@@ -292,14 +292,11 @@ def find_profiles(log: TableLog) -> tuple[dict[str, PartitionProfile], bool]:
         for key, publish in published.items()
         if key in publish.record.profiles
     }
-    if log.foreign_changes:
-        # Nobody audited what another program wrote; yet a run may not lose it without a word.
-        rows = log.count_rows()
-        unknown = (log.foreign_changes.keys() & rows.keys()) - profiles.keys()
-        profiles |= {key: PartitionProfile(rows[key]) for key in unknown}
+    counted = log.count_rows() if log.foreign_changes or log.known_since else {}
     if not log.known_since:
-        return profiles, False
-    counted = log.count_rows()
+        # Nobody audited what another program wrote; yet a run may not lose it without a word.
+        foreign = log.foreign_changes.keys() & counted.keys()
+        return {**{key: PartitionProfile(counted[key]) for key in foreign}, **profiles}, False
     # Certificates, which have no commit's id, have rows only.
     whole = {key for key in profiles if published[key].record.commit_id}
     is_lost = log.table.folder_by is not None or not whole.issuperset(counted)

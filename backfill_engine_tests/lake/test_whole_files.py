@@ -164,3 +164,15 @@ def test_what_no_log_and_no_index_knows_is_compared_by_the_rows_of_the_table(
     profiles, is_lost = find_profiles(log)
     assert profiles[KEYS[1]].rows == 5
     assert is_lost
+    append(warehouse, dt.date(2013, 1, 3), 4, None)  # by another program
+    profiles, _ = find_profiles(log.reread())
+    assert profiles["2013-01-03"].rows == 4
+
+
+def test_rows_of_another_program_are_compared_with_before_anybody_publishes_them(
+    warehouse: Warehouse,
+) -> None:
+    publish(warehouse, KEYS[:1])
+    append(warehouse, dt.date(2013, 1, 2), 5, None)
+    profiles, is_lost = find_profiles(read_log(warehouse, READINGS))
+    assert (profiles["2013-01-02"].rows, is_lost) == (5, False)
