@@ -47,10 +47,10 @@ def find_last_days(warehouse: Warehouse, tables: Sequence[Table], days: int) -> 
     if not keys:
         return []
     grain = tables[0].grain
-    newest = grain.find_start(keys[-1])
+    newest, _ = grain.find_times(grain.find_start(keys[-1]))
     assert isinstance(newest, dt.date)
     since = newest - dt.timedelta(days=days)
-    return [key for key in keys if grain.find_start(key) > since]
+    return [key for key in keys if grain.find_times(grain.find_start(key))[0] > since]  # type: ignore[operator]
 
 
 def _build_schedule(catalog: Catalog, job: RangeJob) -> ScheduleDefinition:

@@ -138,6 +138,7 @@ def adopt(
     Example: backfill-assets adopt gold/sales --reason "as the nightly job left it"
     """
     from backfill_engine.cli.job_runs import run_job
+    from backfill_engine.grains.grain import find_hull
     from backfill_engine.lake.partitions import find_partitions_in_folder, sort_partitions
     from backfill_engine.lake.table_log import read_log
 
@@ -148,8 +149,9 @@ def adopt(
     partitions = sort_partitions(chain.from_iterable(held))
     if not partitions:
         raise SettingsError(f"{table} holds no rows: there is nothing to adopt")
+    first, last = find_hull(partition.key for partition in partitions)
     config = {
-        **{"table": table, "first": partitions[0].key, "last": partitions[-1].key},
+        **{"table": table, "first": first, "last": last},
         **{"accept": reason, "override_protection": override_protection},
     }
     echo_lines(run_job("rollback_partitions", "restore_partitions", config))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from backfill_engine.grains.grain import Grain, SliceBound
+from backfill_engine.grains.names import Pairs
 from backfill_engine.grains.overlaps import find_moment
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -107,6 +108,8 @@ def find_why_unfit(size: ChunkSize, grain: Grain) -> str:
     if (size.unit is ChunkUnit.STEP) == bool(grain.cron):
         fit = "a unit of time" if grain.cron else "step=N"
         return f"its partitions are {grain}, which {size} doesn't count: give {fit} or files=N"
+    if isinstance(grain, Pairs):
+        grain = grain.times
     sample = _FEBRUARY if grain.bound_type == "TIMESTAMP" else _FEBRUARY.date()
     start = grain.find_first(sample if grain.cron else 0)
     first, end = map(find_moment, (start, grain.find_end(start)))

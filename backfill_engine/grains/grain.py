@@ -6,11 +6,15 @@ origin that never moves, so that it is the same in Python, in Spark and next yea
 
 import datetime as dt
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import ClassVar, Generic, TypeAlias, TypeVar
 
-SliceBound: TypeAlias = dt.date | dt.datetime | int
+SliceBound: TypeAlias = dt.date | dt.datetime | int | tuple[dt.date, int]
 Bound = TypeVar("Bound", bound=SliceBound)
+
+
+KEY_PARTS = "|"
+"""Between the parts of a key of two dimensions, as Dagster writes it."""
 
 
 class Grain(ABC, Generic[Bound]):
@@ -21,6 +25,7 @@ class Grain(ABC, Generic[Bound]):
     Attributes:
         column_types: Spark SQL types that the partition column may have.
         cron: when partitions begin (UTC), as cron has it; empty for those that aren't of time.
+        is_named: whether a partition has a name, which no day, time or integer of a source says.
         in_daily_folders: whether a table has a folder for each day, which several partitions share.
         key_format: of keys, as `strftime` takes it; likewise.
         landing_format: of the folder below its dataset in which a partition lands as JSON, from
@@ -33,6 +38,7 @@ class Grain(ABC, Generic[Bound]):
     column_types: tuple[str, ...]
     peers: ClassVar[str]
     cron: str = ""
+    is_named: ClassVar[bool] = False
     in_daily_folders: ClassVar[bool] = False
     key_format: ClassVar[str] = ""
     landing_format: ClassVar[str] = ""
@@ -58,6 +64,21 @@ class Grain(ABC, Generic[Bound]):
     def stored_sql(self, value: str) -> str:
         """Builds the Spark SQL for `find_stored`, of SQL for a value."""
         return value
+
+    def known_sql(self, column: str) -> str:
+        """Builds the SQL that is true where a column holds what a partition has.
+
+        It is empty where any value is in a partition.
+        """
+        return ""
+
+    def find_times(self, start: Bound) -> tuple[SliceBound, SliceBound]:
+        """Finds when a partition of time begins, and when it has ended; of others the bounds."""
+        return start, self.find_end(start)
+
+    def find_parts(self, start: Bound) -> Mapping[str, object]:
+        """Finds what `{partition}` stands for in the path of a file: the first value."""
+        return {"partition": start}
 
     @property
     def slug(self) -> str:
@@ -89,10 +110,7 @@ class Grain(ABC, Generic[Bound]):
 
     @abstractmethod
     def find_number(self, value: Bound) -> int:
-        """Finds the number of the partition that holds `value`.
-
-        The next partition's is one more.
-        """
+        """Finds the number of the partition that holds `value`; a later one has a larger number."""
 
     @abstractmethod
     def number_sql(self, column: str) -> str:
@@ -127,3 +145,21 @@ class Grain(ABC, Generic[Bound]):
         if not isinstance(start, dt.date):
             raise ValueError(f"{self} have no folders to land in")
         return start.strftime(self.landing_format)
+
+
+def find_hull(keys: Iterable[str]) -> tuple[str, str]:
+    """Finds first and last key of the least range, or box, that holds all keys, at least one."""
+    parts = zip(*(key.split(KEY_PARTS) for key in keys), strict=True)
+    ends = [(min(found), max(found)) for found in parts]
+    return KEY_PARTS.join(low for low, _ in ends), KEY_PARTS.join(high for _, high in ends)
+
+
+def is_in_range(key: str, first: str | None, last: str | None) -> bool:
+    """Tells whether a key lies in a range, both ends included; None has no end.
+
+    Keys sort as partitions do. A range of two dimensions is a box: it holds what lies in both.
+    """
+    parts = key.split(KEY_PARTS)
+    firsts = parts if first is None else first.split(KEY_PARTS)
+    lasts = parts if last is None else last.split(KEY_PARTS)
+    return all(low <= part <= high for part, low, high in zip(parts, firsts, lasts, strict=False))

@@ -3,7 +3,9 @@
 import datetime as dt
 from typing import Any
 
+from backfill_engine.grains.dates import DateGrain
 from backfill_engine.grains.grain import Grain, SliceBound
+from backfill_engine.grains.names import Pairs, is_pair
 
 _SAMPLE = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 _ENOUGH = 60
@@ -11,14 +13,25 @@ _ENOUGH = 60
 
 
 def find_moment(bound: SliceBound) -> Any:
-    """Finds the moment at which a day begins, UTC; another bound stays as it is."""
+    """Finds the moment at which a day begins, UTC, also that of a pair; an integer stays."""
+    if is_pair(bound):
+        bound = bound.day
     if isinstance(bound, dt.date) and not isinstance(bound, dt.datetime):
         return dt.datetime.combine(bound, dt.time(), dt.UTC)
     return bound
 
 
 def are_comparable(grain: Grain, other: Grain) -> bool:
-    """Tells whether both grains are of time, or both of integers, or of no column at all."""
+    """Tells whether both grains are of time, or both of integers, or of no column at all.
+
+    Names are comparable with the same names only, and pairs with their own days.
+    """
+    if isinstance(grain, Pairs) and isinstance(other, DateGrain):
+        return grain.times.slug == other.slug
+    if isinstance(other, Pairs) and isinstance(grain, DateGrain):
+        return grain.slug == other.times.slug
+    if grain.is_named or other.is_named:
+        return grain == other
     is_alike = bool(grain.cron) == bool(other.cron)
     return is_alike and bool(grain.column_types) == bool(other.column_types)
 
@@ -34,6 +47,11 @@ def find_cover(grain: Grain, start: SliceBound, end: SliceBound) -> tuple[SliceB
     Returns:
         Their first value, and the first after them, as values of the grain.
     """
+    if isinstance(grain, Pairs):
+        return (start, end) if is_pair(start) else grain.find_all(start, end)  # type: ignore[arg-type]
+    if is_pair(end):
+        # Of the names of its last day some or all are meant: each is a row's of that day.
+        end = grain.find_end(end.day) if end.place else end.day
     first, last = _convert(grain, start), _convert(grain, end, before=True)
     return grain.find_first(first), grain.find_end(grain.find_first(last))
 
@@ -45,6 +63,8 @@ def find_before(grain: Grain, start: SliceBound) -> SliceBound:
 
 def holds_whole(outer: Grain, inner: Grain) -> bool:
     """Tells whether each partition of `inner` lies in a single partition of `outer`."""
+    if outer.is_named or inner.is_named:
+        return are_comparable(outer, inner) and (outer == inner or isinstance(inner, Pairs))
     start = outer.find_first(_convert(outer, _SAMPLE if outer.cron else 0))
     for _ in range(_ENOUGH if are_comparable(outer, inner) else 0):
         end = outer.find_end(start)

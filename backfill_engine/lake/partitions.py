@@ -92,11 +92,13 @@ def build_predicate(column: str, slices: Iterable[Slice], grain: Grain | None = 
     if not merged:
         raise ValueError("no partitions to select")
     write = grain.find_stored if grain else lambda bound: bound
-    return " OR ".join(
+    within = " OR ".join(
         f"(`{column}` >= {_literal(write(stretch.start))} AND "
         f"`{column}` < {_literal(write(stretch.end))})"
         for stretch in merged
     )
+    known = grain.known_sql(column) if grain else ""
+    return f"({within}) AND {known}" if known else within
 
 
 def _literal(bound: SliceBound | str) -> str:

@@ -16,6 +16,7 @@ from deltalake import write_deltalake
 from deltalake.exceptions import DeltaError
 
 from backfill_engine.errors import TableError
+from backfill_engine.grains.grain import is_in_range
 from backfill_engine.lake.delta_logs import shorten_cause
 from backfill_engine.lake.locks import hold_lock
 from backfill_engine.lake.side_tables import enter_table, read_entered
@@ -63,13 +64,13 @@ class Protection:
     at: dt.datetime | None = None
 
     def covers(self, key: str) -> bool:
-        """Tells whether it is about a partition; keys sort as partitions do."""
-        return (self.first is None or self.first <= key) and (self.last is None or key <= self.last)
+        """Tells whether it is about a partition."""
+        return is_in_range(key, self.first, self.last)
 
     def overlaps(self, other: "Protection") -> bool:
         """Tells whether any partition can be in both."""
-        starts_in_time = self.first is None or other.last is None or self.first <= other.last
-        ends_in_time = self.last is None or other.first is None or other.first <= self.last
+        starts_in_time = self.first is None or is_in_range(self.first, None, other.last)
+        ends_in_time = other.first is None or is_in_range(other.first, None, self.last)
         return self.table == other.table and starts_in_time and ends_in_time
 
     def format_range(self) -> str:

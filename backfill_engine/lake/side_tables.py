@@ -209,6 +209,8 @@ def read_kept_aside(
         place, write = field(table.partition_by), table.grain.find_stored
         first, end = write(partitions[0].slice.start), write(partitions[-1].slice.end)
         in_slices = (place >= first) & (place < end)
+        if table.grain.is_named:
+            in_slices = place.isin(keys)
     found: list[KeptAside] = []
     for what, aside, wanted in (
         ("withheld rows", build_withheld_table(table), field("partition_key").isin(keys)),

@@ -38,7 +38,12 @@ from backfill_engine.lake.commits import (
     group_publishes,
     keep_publishes,
 )
-from backfill_engine.lake.partitions import Partition, find_folder, find_partitions_in_folder
+from backfill_engine.lake.partitions import (
+    Partition,
+    find_folder,
+    find_keys_in_folders,
+    find_partitions_in_folder,
+)
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.whole_files import find_id
 from backfill_engine.tables.column_types import spell_stored_type
@@ -326,9 +331,16 @@ class TableLog:
         if self.table.folder_by is not None:
             return {key: publish.rows for key, publish in self.publishes.items()}
         return {
-            find_partitions_in_folder(self.table, folder)[0].key: rows
+            key: rows
             for folder, rows in self.count_folder_rows().items()
+            for key in self._find_keys(folder)
         }
+
+    def _find_keys(self, folder: str) -> tuple[str, ...]:
+        """Finds the key of a folder; none of a name that isn't declared any longer."""
+        if self.table.grain.is_named:
+            return find_keys_in_folders(self.table, [folder])
+        return (find_partitions_in_folder(self.table, folder)[0].key,)
 
     def count_folder_rows(self) -> dict[str, int]:
         """Counts the rows per folder (its value as text), from file statistics.

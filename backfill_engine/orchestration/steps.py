@@ -287,7 +287,9 @@ class Step:
 
         Of what was recorded before, too: what stands of a chunk comes before what it computes.
         """
-        if not self.run.saves_watermark:
+        grain = self.recipe.table.grain
+        # No name comes after another one.
+        if not self.run.saves_watermark or (grain.is_named and not grain.cron):
             return
         results = sorted(recorder.results, key=lambda result: result.key)
         recorded = build_partitions(self.recipe.table, [result.key for result in results])

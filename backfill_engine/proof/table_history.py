@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from itertools import islice
 
+from backfill_engine.grains.grain import is_in_range
 from backfill_engine.lake.commits import Commit
 from backfill_engine.lake.table_log import TableLog
 
@@ -61,11 +62,7 @@ def _describe(commit: Commit, first: str | None, last: str | None) -> Change | N
     record = commit.record
     if record is None:
         return Change(commit.version, committed_at, commit.operation)
-    keys = sorted(
-        key
-        for key in record.rows
-        if (first is None or key >= first) and (last is None or key <= last)
-    )
+    keys = sorted(key for key in record.rows if is_in_range(key, first, last))
     if not keys:
         return None
     return Change(

@@ -124,7 +124,13 @@ class DatabaseTable(Source):
         return self.fields
 
     def refuse_table(self, table: Table) -> None:
-        """Refuses none: whatever says a partition can be a column of a database."""
+        """Refuses a table by names."""
+        if table.grain.is_named:
+            raise DeclarationError(
+                f"{table.key}: `where` of `{self.table}` is a day, a time or an integer, and the "
+                f"table is partitioned by {table.grain}: read it into a table by days, and that "
+                "into this one"
+            )
 
     def describe_place(self, table: Table) -> tuple[str, str]:
         """Describes it."""

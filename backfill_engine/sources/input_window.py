@@ -1,8 +1,11 @@
 """What a step may read: its inputs, pinned when the step began, cut to what its partitions need."""
 
 import datetime as dt
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
+from operator import sub
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -122,12 +125,17 @@ class InputWindow:
         rows = self.read_whole(table)
         if not self.table.partition_by:
             return rows
+        read, grain = self._find_input(table)[0].table, self.table.grain
+        if grain.is_named and (days_before or days_after or column != read.partition_by):
+            raise TableError(
+                f"{self.table.key} is partitioned by {grain}: read {read.key} by the column that "
+                "it is partitioned by, without days before or after; nothing was written"
+            )
         slices = widen_slices(
             self.slices,
             before=dt.timedelta(days=days_before),
             after=dt.timedelta(days=days_after),
         )
-        read, grain = self._find_input(table)[0].table, self.table.grain
         if column in (read.partition_by, read.folder_by):
             covers = [find_cover(read.grain, slice_.start, slice_.end) for slice_ in slices]
             covered = slices if read.grain == grain else [Slice(*cover) for cover in covers]
@@ -222,13 +230,16 @@ class InputWindow:
         counts = log.count_rows()
         counts = overlay.count_over(counts) if overlay else counts
         by_number = {grain.find_number(grain.find_start(key)): rows for key, rows in counts.items()}
+        numbers = sorted(by_number)
+        sums = [0, *accumulate(by_number[number] for number in numbers)]
         counted: dict[str, int] = {}
         for partition in self.partitions:
             start = partition.slice.start
             for _ in range(before):
                 start = find_before(self.table.grain, start)
             first, end = map(grain.find_number, find_cover(grain, start, partition.slice.end))
-            counted[partition.key] = sum(by_number.get(at, 0) for at in range(first, end))
+            places = (bisect_left(numbers, number) for number in (end, first))
+            counted[partition.key] = sub(*(sums[place] for place in places))
         return counted
 
     def keep_partitions(self, rows: DataFrame) -> DataFrame:

@@ -31,6 +31,7 @@ from backfill_engine.audit_columns import (
 )
 from backfill_engine.errors import DeclarationError
 from backfill_engine.grains.grain import Grain, SliceBound
+from backfill_engine.grains.names import Pair, Pairs
 from backfill_engine.grains.overlaps import find_before
 from backfill_engine.lake.landing import (
     FileFault,
@@ -135,13 +136,19 @@ class PatternFiles(Source, ABC):
     def find_pattern(self, grain: Grain, start: SliceBound) -> str:
         """Writes the path of one partition's files, with `*` for any text within a name."""
         path = self.path.replace("{partition}", grain.find_key(start))
-        return path.format(partition=start)
+        return path.format_map(grain.find_parts(start))
 
     def refuse_table(self, table: Table) -> None:
         """Refuses a table whose partitions the path can't name, and one without the field."""
+        if self.where and table.grain.is_named:
+            raise DeclarationError(
+                f"{table.key}: `where` of {self.owner} holds a day, a time or an integer, and the "
+                f"table is partitioned by {table.grain}: leave `where` out, and give each "
+                "partition files of its own"
+            )
         try:
             self._check_stretches(table)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, KeyError) as error:
             raise DeclarationError(
                 f"{table.key}: {self.owner} can't name a partition by {table.grain} ({error}): "
                 "write {partition} for its key"
@@ -252,6 +259,8 @@ class PatternFiles(Source, ABC):
     def find_span(self, grain: Grain, start: SliceBound) -> tuple[SliceBound, SliceBound]:
         """Finds what partitions share the files of one: those around it of the same path."""
         pattern, end = self.find_pattern(grain, start), grain.find_end(start)
+        if not self.where:
+            return start, end
         while self._holds(end) and self.find_pattern(grain, end) == pattern:
             end = grain.find_end(end)
         before = find_before(grain, start)
@@ -269,11 +278,9 @@ class PatternFiles(Source, ABC):
                 f"{self.owner} is no path below the landing zone: link or copy the files there"
             )
         try:
-            names = {name for _, name, _, _ in Formatter().parse(path) if name is not None}
+            list(Formatter().parse(path))
         except ValueError as error:
             raise DeclarationError(f"{self.owner}: {error}: write {{partition:%Y-%m}}") from error
-        if names - {"partition"}:
-            raise DeclarationError(f"{self.owner}: only {{partition}} stands for something there")
         if not self.dataset:
             raise DeclarationError(
                 f"{self.owner} begins with a pattern: begin with a folder of its own, as "
@@ -306,6 +313,9 @@ def _list_examples(grain: Grain) -> list[SliceBound]:
     """Lists starts of partitions that follow one another: of two years, or of buckets."""
     if not grain.cron:
         return [grain.find_start(key) for key in grain.list_keys()[:100]]
+    if isinstance(grain, Pairs):
+        places = range(len(grain.names.names[:3]))
+        return [Pair(day, place) for day in _list_examples(grain.times) for place in places]  # type: ignore[arg-type]
     days = (_EXAMPLE + number * _DAY for number in range(2 * 366))
     is_date = grain.bound_type == "DATE"
     firsts = (grain.find_first(day.date() if is_date else day) for day in days)
@@ -433,8 +443,14 @@ class PatternListing(LineListing):
 
     def _place(self, rows: DataFrame) -> DataFrame:
         """Adds to records the partition that each is of, and whether it says none of its file."""
-        by, type_ = self.table.partition_by, self.table.grain.bound_type
+        by, grain, type_ = self.table.partition_by, self.table.grain, self.table.grain.bound_type
+        slices = (partition.slice for partition in self.partitions)
         spans = {relative_name(spanning.file.uri, self.root): spanning for spanning in self.files}
+        if grain.is_named:
+            names = {name: str(grain.find_stored(span.start)) for name, span in spans.items()}
+            no = F.lit(False)  # noqa: FBT003
+            named = rows.withColumns({by: look_up_file(names, "STRING"), LANDED_ELSEWHERE: no})
+            return named.where(build_predicate(by, slices, grain))
         start = look_up_file({name: str(span.start) for name, span in spans.items()}, type_)
         end = look_up_file({name: str(span.end) for name, span in spans.items()}, type_)
         value = build_partition_value(F.col(WHERE), type_)
@@ -445,8 +461,6 @@ class PatternListing(LineListing):
                 LANDED_ELSEWHERE: ~is_own & F.lit(bool(self.source.where)),
             }
         )
-        slices = (partition.slice for partition in self.partitions)
-        grain = self.table.grain
         stored = grain.stored_sql(grain.first_sql(f"`{by}`"))
         return placed.where(build_predicate(by, slices)).withColumn(by, F.expr(stored))
 
@@ -469,10 +483,12 @@ class PatternListing(LineListing):
 
     def measure_bytes(self) -> Mapping[str, int]:
         """Shares the bytes of each file evenly among its partitions, by partition key."""
-        number = self.table.grain.find_number
+        number, is_shared = self.table.grain.find_number, bool(self.source.where)
         return {
             key: sum(
-                span.file.size // max(1, number(span.end) - number(span.start)) for span in held
+                span.file.size
+                // (max(1, number(span.end) - number(span.start)) if is_shared else 1)
+                for span in held
             )
             for key, held in self.by_key.items()
             if held

@@ -56,14 +56,14 @@ def measure_lag(table: Table, watermark: Watermark, last_key: str) -> Lag:
     """
     grain = table.grain
     reached, last = grain.find_start(watermark.next_key), grain.find_start(last_key)
-    end = grain.find_end(last)
+    (reached_at, _), (_, end) = map(grain.find_times, (reached, last))
     if grain.cron:
         assert isinstance(end, dt.date)
-        assert isinstance(reached, dt.date)
-        behind = (find_moment(end) - find_moment(reached)) / DAY
+        assert isinstance(reached_at, dt.date)
+        behind = (find_moment(end) - find_moment(reached_at)) / DAY
     else:
-        behind = float(grain.find_number(end) - grain.find_number(reached))
-    unit = "days" if grain.cron else "buckets"
+        behind = float(grain.find_number(grain.find_end(last)) - grain.find_number(reached))
+    unit = "days" if grain.cron else "partitions" if grain.is_named else "buckets"
     return Lag(watermark.next_key, last_key, max(behind, 0.0), unit)
 
 

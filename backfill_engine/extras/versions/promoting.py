@@ -22,6 +22,7 @@ from backfill_engine.extras.versions.promotions import (
     write_promotion,
 )
 from backfill_engine.extras.versions.version_rehearsal import VersionRehearsal
+from backfill_engine.grains.grain import is_in_range
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.served_versions import find_served
 from backfill_engine.lake.table_log import TableLog, read_log
@@ -105,7 +106,7 @@ class PromotionConfig(Config):
         if not self.canary:
             return list(keys[-_CANARY:])
         first, last = self.canary[0], self.canary[-1]
-        found = [key for key in keys if first <= key <= last]
+        found = [key for key in keys if is_in_range(key, first, last)]
         if not found:
             raise PromotionError(
                 f"no partition to be switched lies in the canary {first}...{last}: they are "

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
@@ -28,7 +29,12 @@ from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
 )
-from backfill_engine.orchestration.instance.ranges import describe_ranges, format_ranges, shorten
+from backfill_engine.orchestration.instance.ranges import (
+    build_range_options,
+    describe_ranges,
+    format_ranges,
+    shorten,
+)
 from backfill_engine.orchestration.planning.plans import Plan
 from backfill_engine.orchestration.runs.chains import (
     CANCELLED,
@@ -308,8 +314,7 @@ def build_look_commands(held_back: Sequence[UnpublishedPartitions]) -> Iterator[
     """Builds the commands that show the rows of what was withheld."""
     for group in held_back:
         if group.status == WITHHELD:
-            first, last = min(group.reasons), max(group.reasons)
-            ends = f"--from {first} --to {last}"
+            ends = build_range_options(group.reasons)
             yield f"backfill-assets status --withheld --select {group.table.key} {ends}"
 
 
@@ -468,11 +473,9 @@ def _build_run_commands(
         if keys:
             left.setdefault(catalog.find_table(table).grain, {})[table] = keys
     for tables in left.values():
-        first = min(keys[0] for keys in tables.values())
-        last = max(keys[-1] for keys in tables.values())
+        ends = build_range_options(chain.from_iterable(tables.values()))
         yield (
-            f"backfill-assets run --select {','.join(tables)} --from {first} --to {last} "
-            "--only missing,failed,withheld"
+            f"backfill-assets run --select {','.join(tables)} {ends} --only missing,failed,withheld"
         )
 
 

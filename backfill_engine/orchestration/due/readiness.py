@@ -14,12 +14,15 @@ from dagster import (
     AssetPartitionStatus,
     DagsterInstance,
     IdentityPartitionMapping,
+    MultiPartitionsDefinition,
+    MultiToSingleDimensionPartitionMapping,
     PartitionMapping,
     PartitionsDefinition,
     StaticPartitionMapping,
     TimeWindowPartitionMapping,
 )
 
+from backfill_engine.grains.grain import KEY_PARTS
 from backfill_engine.lake.commits import describe_foreign_changes
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
@@ -221,6 +224,8 @@ def find_upstream_keys(
         return _find_neighbours(downstream_def, mapping, keys)
     if isinstance(mapping, StaticPartitionMapping):
         return _find_listed(mapping, keys)
+    if isinstance(mapping, MultiToSingleDimensionPartitionMapping):
+        return _find_days_of_pairs(downstream_def, upstream_def, keys)
     mapped: dict[str, list[str]] = {}
     for key in keys:
         result = mapping.get_upstream_mapped_partitions_result_for_partitions(
@@ -255,6 +260,20 @@ def _find_listed(mapping: StaticPartitionMapping, keys: Iterable[str]) -> dict[s
         for key in [downstream] if isinstance(downstream, str) else downstream:
             if key in found:
                 found[key].append(upstream_key)
+    return found
+
+
+def _find_days_of_pairs(
+    downstream_def: PartitionsDefinition, upstream_def: PartitionsDefinition, keys: Iterable[str]
+) -> dict[str, list[str]]:
+    """Finds the day of each pair, or the pairs of each day: Dagster would look at all of them."""
+    if isinstance(downstream_def, MultiPartitionsDefinition):
+        days = {key: key.partition(KEY_PARTS)[0] for key in keys}
+        known = {*upstream_def.get_partition_keys()}
+        return {key: [day] if day in known else [] for key, day in days.items()}
+    found: dict[str, list[str]] = {key: [] for key in keys}
+    for key in upstream_def.get_partition_keys():
+        found.get(key.partition(KEY_PARTS)[0], []).append(str(key))
     return found
 
 

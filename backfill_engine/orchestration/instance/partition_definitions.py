@@ -6,6 +6,8 @@ from functools import cache
 from dagster import (
     AssetKey,
     IdentityPartitionMapping,
+    MultiPartitionsDefinition,
+    MultiToSingleDimensionPartitionMapping,
     PartitionMapping,
     PartitionsDefinition,
     StaticPartitionMapping,
@@ -16,6 +18,7 @@ from dagster import (
 
 from backfill_engine.errors import DeclarationError
 from backfill_engine.grains.grain import Grain
+from backfill_engine.grains.names import Pairs
 from backfill_engine.lake.partitions import build_partitions, list_overlapping
 from backfill_engine.tables.declarations import LANDING, Calendar, Table
 
@@ -28,6 +31,11 @@ def build_partitions_def(
 
     Tables of the same grain and days share them, so that Dagster backfills them in one run.
     """
+    if isinstance(grain, Pairs):
+        times, names = (
+            build_partitions_def(part, first_day, end) for part in (grain.times, grain.names)
+        )
+        return MultiPartitionsDefinition(dict(zip(grain.labels, (times, names), strict=True)))
     if not grain.cron:
         return StaticPartitionsDefinition(grain.list_keys())
     return TimeWindowPartitionsDefinition(
@@ -88,6 +96,9 @@ def map_overlap(table: Table, read: Table) -> PartitionMapping:
     """
     if table.grain.slug == read.grain.slug:
         return IdentityPartitionMapping()
+    for pairs in (table.grain, read.grain):
+        if isinstance(pairs, Pairs):
+            return MultiToSingleDimensionPartitionMapping(pairs.labels[0])
     if table.grain.cron:
         return map_offsets()
     downstream: dict[str, list[str]] = {}

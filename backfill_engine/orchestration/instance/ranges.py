@@ -5,15 +5,41 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dagster import PartitionsDefinition
+from dagster import MultiPartitionsDefinition, PartitionsDefinition
 
 from backfill_engine.catalog import Catalog
+from backfill_engine.grains.grain import KEY_PARTS, find_hull
 
 
 def find_ranges(partitions_def: PartitionsDefinition, keys: Iterable[str]) -> list[tuple[str, str]]:
-    """Finds the fewest ranges that hold exactly `keys`, first and last key of each."""
+    """Finds the fewest ranges that hold exactly `keys`, first and last key of each.
+
+    Of partitions of two dimensions a range is a box: days that follow one another, and names.
+    """
+    if isinstance(partitions_def, MultiPartitionsDefinition):
+        return _find_boxes(partitions_def, keys)
     subset = partitions_def.subset_with_partition_keys(keys)
     return [(found.start, found.end) for found in subset.get_partition_key_ranges(partitions_def)]
+
+
+def _find_boxes(
+    partitions_def: MultiPartitionsDefinition, keys: Iterable[str]
+) -> list[tuple[str, str]]:
+    """Finds boxes of days by the names that follow one another within each day."""
+    of_days, of_names = (dimension.partitions_def for dimension in partitions_def.partitions_defs)
+    names: dict[str, list[str]] = {}
+    for key in keys:
+        day, _, name = key.partition(KEY_PARTS)
+        names.setdefault(day, []).append(name)
+    days: dict[tuple[str, str], list[str]] = {}
+    for day, found in names.items():
+        for stretch in find_ranges(of_names, found):
+            days.setdefault(stretch, []).append(day)
+    return sorted(
+        (f"{first}{KEY_PARTS}{low}", f"{last}{KEY_PARTS}{high}")
+        for (low, high), found in days.items()
+        for first, last in find_ranges(of_days, found)
+    )
 
 
 def describe_ranges(
@@ -42,6 +68,12 @@ def format_ranges(partitions_def: PartitionsDefinition, keys: Iterable[str]) -> 
     return [first if first == last else f"{first}...{last}" for first, last in ranges]
 
 
+def build_range_options(keys: Iterable[str]) -> str:
+    """Builds a command's options for the least range that holds all keys, at least one."""
+    first, last = map(shlex.quote, find_hull(keys))
+    return f"--from {first} --to {last}"
+
+
 def join_tables(
     ranges: Mapping[str, Sequence[tuple[str, str]]],
 ) -> list[tuple[list[str], Sequence[tuple[str, str]]]]:
@@ -68,7 +100,7 @@ def build_command(
     select = ",".join(f'key:"{key}"' for key in asset_keys)
     return (
         f"dagster asset materialize -m {catalog.module} "
-        f"--select '{select}' --partition-range {first}...{last}{options}"
+        f"--select '{select}' --partition-range {shlex.quote(f'{first}...{last}')}{options}"
     )
 
 

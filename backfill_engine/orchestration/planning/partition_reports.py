@@ -7,7 +7,7 @@ from typing import Any
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import BackfillError
 from backfill_engine.lake.commits import Publish
-from backfill_engine.orchestration.instance.ranges import build_command
+from backfill_engine.orchestration.instance.ranges import build_command, build_range_options
 from backfill_engine.orchestration.planning.planning import Planner
 from backfill_engine.orchestration.status.attempts import Attempt, find_attempts
 from backfill_engine.orchestration.status.partition_statuses import (
@@ -140,7 +140,7 @@ def _find_next(
     is_to_run: bool,
 ) -> list[str]:
     table, key = status.table, status.partition
-    ends = f"--from {key} --to {key}"
+    ends = build_range_options([key])
     if is_at_work:
         return [f"backfill-assets backfill watch {attempt.run_id[:8]}"] if attempt else []
     commands: list[str] = []

@@ -11,6 +11,7 @@ from dagster import AssetKey, DagsterInstance
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import BackfillError
+from backfill_engine.grains.grain import is_in_range
 from backfill_engine.lake.protections import read_protections
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
@@ -204,7 +205,11 @@ def _divide(
     """Divides partitions into contiguous ranges, a run each."""
     found: list[Work] = []
     for first, last in find_ranges(get_partitions_def(graph, asset_key), due):
-        inside = {key: partition for key, partition in sorted(due.items()) if first <= key <= last}
+        inside = {
+            key: partition
+            for key, partition in sorted(due.items())
+            if is_in_range(key, first, last)
+        }
         counts: dict[str, int] = {}
         for partition in inside.values():
             counts[partition.reason.value] = counts.get(partition.reason.value, 0) + 1

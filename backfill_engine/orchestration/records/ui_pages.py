@@ -10,7 +10,7 @@ from dagster import MarkdownMetadataValue, MetadataValue
 from backfill_engine.catalog import Catalog
 from backfill_engine.escaping import escape_markdown, write_code_block
 from backfill_engine.lake.side_tables import build_quarantine_table, build_withheld_table
-from backfill_engine.orchestration.instance.ranges import build_command
+from backfill_engine.orchestration.instance.ranges import build_command, build_range_options
 from backfill_engine.proof.certificates import Certificate
 from backfill_engine.proof.pages import render_certificate
 from backfill_engine.publishing.results import PartitionResult, describe_failures
@@ -57,7 +57,8 @@ def _render_withheld(catalog: Catalog, table: Table, result: PartitionResult, ru
         parts.append(
             f"{', '.join(places)}. To look at them:\n\n"
             + write_code_block(
-                f"backfill-assets status --withheld --select {table.key} --from {key} --to {key}"
+                f"backfill-assets status --withheld --select {table.key} "
+                + build_range_options([key])
             )
         )
     parts.append(

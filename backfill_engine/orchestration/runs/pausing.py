@@ -22,6 +22,7 @@ from dagster import (
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import BackfillError
+from backfill_engine.grains.grain import is_in_range
 from backfill_engine.lake.protections import read_protections
 from backfill_engine.lake.served_versions import find_unread
 from backfill_engine.lake.table_log import read_log
@@ -290,7 +291,7 @@ def find_continuation(
         return Continuation()
     partitions_def = get_partitions_def(graph, assets[0])
     first, last = find_run_range(run) or ("", "")
-    keys = [key for key in partitions_def.get_partition_keys() if first <= key <= last]
+    keys = [key for key in partitions_def.get_partition_keys() if is_in_range(key, first, last)]
     blocked: Mapping[str, str] = {}
     if withheld is not None:
         log = read_log(warehouse, catalog.find_table(assets[0].to_user_string()))

@@ -18,7 +18,6 @@ from backfill_engine.catalog import Catalog
 from backfill_engine.errors import PartitionRangeError, SettingsError
 from backfill_engine.grains.buckets import Buckets
 from backfill_engine.grains.overlaps import find_moment
-from backfill_engine.grains.whole import WHOLE, WHOLE_KEY
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
@@ -26,6 +25,7 @@ from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
 )
+from backfill_engine.orchestration.instance.ranges import build_range_options
 from backfill_engine.rules.rule import INTEGERS
 from backfill_engine.tables.declarations import Table
 
@@ -220,10 +220,10 @@ def find_touched_partitions(
         PartitionRangeError: if a bound can't be read, the range is empty or reversed, it touches no
             partition, or a bound cuts one and must not.
     """
-    if table.grain == WHOLE:
+    if not table.grain.cron and not isinstance(table.grain, Buckets):
+        ends = build_range_options(table.grain.list_keys())
         raise PartitionRangeError(
-            f"{table.key} has no partitions that bounds could touch: give --from {WHOLE_KEY} --to "
-            f"{WHOLE_KEY}"
+            f"{table.key} has no partitions that bounds could touch: give {ends}"
         )
     is_integer = isinstance(table.grain, Buckets)
     begin, stop = _read_bounds(
@@ -234,7 +234,7 @@ def find_touched_partitions(
     )
     partitions = build_partitions(table, find_partitions_def(table).get_partition_keys())
     bounds = [
-        (partition.key, find_moment(partition.slice.start), find_moment(partition.slice.end))
+        (partition.key, *map(find_moment, table.grain.find_times(partition.slice.start)))  # type: ignore[arg-type]
         for partition in partitions
     ]
     touched = [bound for bound in bounds if bound[1] < stop and bound[2] > begin]
