@@ -1,10 +1,12 @@
 """Partition definitions and mappings, as Dagster knows them."""
 
 import datetime as dt
+import warnings
 from functools import cache
 
 from dagster import (
     AssetKey,
+    BetaWarning,
     IdentityPartitionMapping,
     MultiPartitionsDefinition,
     MultiToSingleDimensionPartitionMapping,
@@ -98,7 +100,9 @@ def map_overlap(table: Table, read: Table) -> PartitionMapping:
         return IdentityPartitionMapping()
     for pairs in (table.grain, read.grain):
         if isinstance(pairs, Pairs):
-            return MultiToSingleDimensionPartitionMapping(pairs.labels[0])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", BetaWarning)
+                return MultiToSingleDimensionPartitionMapping(pairs.labels[0])
     if table.grain.cron:
         return map_offsets()
     downstream: dict[str, list[str]] = {}
