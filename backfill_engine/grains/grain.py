@@ -72,6 +72,10 @@ class Grain(ABC, Generic[Bound]):
         """
         return ""
 
+    def is_known(self, key: str) -> bool:
+        """Tells whether a key that was published is one of a partition still."""
+        return True
+
     def find_times(self, start: Bound) -> tuple[SliceBound, SliceBound]:
         """Finds when a partition of time begins, and when it has ended; of others the bounds."""
         return start, self.find_end(start)

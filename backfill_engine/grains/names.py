@@ -59,6 +59,10 @@ class Names(Grain[int]):
         """Lists the names, sorted."""
         return list(self.names)
 
+    def is_known(self, key: str) -> bool:
+        """Tells whether it is one of the names."""
+        return key in self.names
+
     def find_start(self, key: str) -> int:
         """Finds the place of a name.
 
@@ -188,6 +192,10 @@ class Pairs(Grain[Pair]):
     def slug(self) -> str:
         """Of both."""
         return f"{self.times.slug}_by_{self.names.slug}"
+
+    def is_known(self, key: str) -> bool:
+        """Tells whether it has one of the names."""
+        return key.partition(KEY_PARTS)[2] in self.names.names
 
     def find_start(self, key: str) -> Pair:
         """Finds day and name.

@@ -117,10 +117,12 @@ class TableLog:
     def publishes(self) -> dict[str, Publish]:
         """The last publish of each partition, by key; absent where nothing was ever published.
 
-        Of a partition that was published before `known_since` nothing may be known either.
+        Of a partition that was published before `known_since` nothing may be known either. One of a
+        name that isn't declared any longer is none.
         """
         publishes = group_publishes(self.known_commits)
-        return {key: newest for key, (newest, *_) in publishes.items()}
+        is_known = self.table.grain.is_known
+        return {key: newest for key, (newest, *_) in publishes.items() if is_known(key)}
 
     @cached_property
     def foreign_changes(self) -> dict[str, Commit]:
