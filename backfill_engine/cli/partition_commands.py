@@ -114,9 +114,9 @@ def accept(
 ) -> None:
     """Accept partitions as another program left them: record what they hold as published.
 
-    Of a range only those that another program has changed since they were published; what they hold
-    is audited, and what does not pass is accepted with the reason. To have the rows back that were
-    published run the partitions again, or roll them back.
+    Only those of the range that another program has changed; what they hold is audited, and what
+    does not pass is accepted with the reason. To have the published rows back, run the partitions
+    again, or roll them back.
 
     Example: backfill-assets accept raw/flights --from 2013-01-05 --to 2013-01-05 --reason "a law"
     """
