@@ -43,8 +43,7 @@ def list_launched(
     """List backfills, newest first: who launched what, why, when, and what came of it.
 
     Published counts what was published by a backfill, the runs that continue it, or others since;
-    held back is what was withheld or failed, was cancelled, or was never requested. Of what is
-    paused it says until when.
+    held back is what was withheld, failed, cancelled, or never requested.
 
     Example: backfill-assets backfill list --limit 5
     """
@@ -78,9 +77,8 @@ def watch(
 ) -> None:
     """Watch a backfill until it is over: partitions done by table, pace, time left, its outcome.
 
-    Retries of its runs and runs that continue it count as it. What is paused is not over: until
-    when is said, and what ends it. Nothing depends on the watching:
-    Ctrl-C ends that alone. With --json each change is a line, an object; the last is the outcome.
+    Retries of its runs and runs that continue it count as it. A paused backfill is not over. Ctrl-C
+    ends only the watching. With --json each change is a line, an object; the last is the outcome.
 
     Exit 0: all is published; 1: something was withheld or failed; 3: what isn't published waits for
     what never came, or the time is over; 130: it was cancelled, or the watching was.
@@ -261,8 +259,7 @@ def cancel(
     """Cancel a backfill and all its runs, or one run and those that continue it.
 
     The first run of a chain that is of no backfill stands for all of the chain. What was published
-    stays as it is; a commit is made whole or not at all. Exit 1: it is over, or not all of its runs
-    have ended in time.
+    stays. Exit 1: it is over, or not all of its runs have ended in time.
 
     Example: backfill-assets backfill cancel 0a1b2c3d --yes
     """

@@ -53,7 +53,7 @@ def recover(
     """Tell this Dagster home what the tables know: after a crash, or in a new or older home.
 
     Runs whose process is gone are marked failed; what they, or runs of another home, published or
-    withheld is recorded. Repeated, it finds nothing more to do.
+    withheld is recorded.
 
     Example: backfill-assets recover --dry-run
     """
@@ -85,8 +85,7 @@ def rollback(
 ) -> None:
     """Take partitions back to what an earlier version of the table held.
 
-    Without a range, of a served table: serve the version again that was served before, as it is
-    now, so that days served since stay.
+    Without a range, of a served table: serve the version before again, as it is now.
 
     Example: backfill-assets rollback raw/flights --from 2013-01-10 --to 2013-01-14 --to-version 1
     """
@@ -114,9 +113,9 @@ def accept(
 ) -> None:
     """Accept partitions as another program left them: record what they hold as published.
 
-    Of a range only those that another program has changed since they were published; what they hold
-    is audited, and what does not pass is accepted with the reason. To have the rows back that were
-    published run the partitions again, or roll them back.
+    Only those of the range that another program has changed; what they hold is audited, and what
+    does not pass is accepted with the reason. To have the published rows back, run the partitions
+    again, or roll them back.
 
     Example: backfill-assets accept raw/flights --from 2013-01-05 --to 2013-01-05 --reason "a law"
     """
@@ -191,8 +190,7 @@ def protect(
 
     Unless the run says why (docs/protection.md). It counts for all who use the warehouse, and for
     runs that begin after it. Without --from it counts from the beginning on, without --to also for
-    what is yet to come. With --lift, what is declared with the table stays protected: change it
-    there, or let a run override it.
+    what is yet to come. With --lift, what is declared with the table stays protected.
 
     Example: backfill-assets protect raw/flights --to 2013-01-15 --reason "reported to the board"
     """

@@ -31,8 +31,8 @@ _LISTED = 20
 def plan(partitions: PartitionOptions, options: RunOptions, as_json: AsJson = False) -> None:
     """Show what a backfill would do: partitions and why, runs, commits, bytes, time, conflicts.
 
-    Nothing is written and nothing runs. Durations are by earlier steps, of the certificates of the
-    last 90 days. With --chunk, what stands is told apart and not counted.
+    Nothing is written and nothing runs. Durations are by the steps of the last 90 days. With
+    --chunk, what stands is told apart and not counted.
 
     Example: backfill-assets plan --from 2013-01-01 --to 2013-01-31 --only stale
     """

@@ -157,9 +157,9 @@ def history(
 ) -> None:
     """List the commits of a table, or those that changed a range of partitions; newest first.
 
-    With --consistent, of the tables of --select: the versions at which they belong together, for
-    who reads several of them. Exit 1: partitions of one were computed from other contents than
-    another has at its version, or another program has changed some.
+    With --consistent, the versions at which the tables of --select belong together. Exit 1:
+    partitions of one were computed from other contents than another has at its version, or another
+    program has changed some.
 
     Example: backfill-assets history raw/flights --from 2013-01-10 --to 2013-01-14
     """

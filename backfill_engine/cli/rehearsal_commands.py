@@ -53,9 +53,8 @@ def rehearse(
 ) -> None:
     """Compute and audit partitions as a run would, and show what would change.
 
-    They are computed into tables of their own, from inputs and code as they are now; what isn't
-    rehearsed is read as it is published. Nothing is published, and Dagster's view of the partitions
-    stays as it is. `apply` publishes just what was shown.
+    What isn't rehearsed is read as it is published. Nothing is published, and Dagster's view of the
+    partitions stays as it is. `apply` publishes just what was shown.
 
     Exit 1: something would be withheld, or differs beyond the gates.
 
@@ -91,8 +90,8 @@ def apply(
     """Publish what a rehearsal has shown, here and now, and nothing else.
 
     The partitions are computed again, audited and published as by `run`. One is withheld if it is
-    not as rehearsed, or if what is published is no longer what it was compared with. What was
-    applied already is left, so that the same command goes on after a crash.
+    not as rehearsed, or if what is published is no longer what it was compared with. After a crash
+    the same command goes on.
 
     Exit as `run`.
 

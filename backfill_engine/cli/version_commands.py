@@ -74,9 +74,9 @@ def promote(
     """Serve another version of a table to its consumers, whole and in one commit.
 
     First a canary range is computed, audited and compared, then all other partitions, then what
-    reads the table, all aside from what is published. Nothing changes where a partition is missing,
-    withheld or has other keys, nor where it differs by more than the gates and nobody said why
-    that is right. Repeated after a crash, the command finishes.
+    reads the table. Nothing changes if a partition is missing, withheld or has other keys, or if it
+    differs by more than the gates and no reason is given. Repeated after a crash, the command
+    finishes.
 
     Exit 1: it is not served, or, with --dry-run, would not be.
 
