@@ -29,7 +29,7 @@ from backfill_engine.audit_columns import (
     is_reserved,
 )
 from backfill_engine.errors import DeclarationError, LandingError
-from backfill_engine.grains.dates import DAYS
+from backfill_engine.grains.dates import DAYS, Daily
 from backfill_engine.grains.grain import Grain
 from backfill_engine.orchestration.instance.partition_definitions import map_offsets
 from backfill_engine.rules.count_rules import Reconciled
@@ -66,7 +66,7 @@ def window(read: TableAsset | Table, *, days: int) -> DayWindow:
         DeclarationError: if it isn't partitioned by days, or for no day at all.
     """
     found = _find_table(read)
-    if found.grain != DAYS or days < 1:
+    if not isinstance(found.grain, Daily) or found.grain.column_types != ("DATE",) or days < 1:
         raise DeclarationError(
             f"a window of {days} days of {found.key}, by {found.grain}: give one day or more of a "
             "table by days; for other windows there is `@table_asset`"

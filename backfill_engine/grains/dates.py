@@ -5,6 +5,7 @@ import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
+from zoneinfo import ZoneInfo, available_timezones
 
 from backfill_engine.grains.grain import Grain
 
@@ -72,20 +73,23 @@ _WRITTEN = re.compile("%Y([-_.]?)%m\\1%d")
 
 @dataclass(frozen=True)
 class Days(Daily):
-    """One partition a day, of a column that holds the day as a text or an integer: `20130131`.
+    """One partition a day, written as a text or an integer, as `20130131`, or of a time zone.
 
     All else is as of `DAYS`: keys as `2013-01-31`, bounds that are dates.
 
     Attributes:
-        format: of the column's values, as `strftime` takes it.
+        format: of the column's values, as `strftime` takes it; of a DATE `%Y-%m-%d`.
         type: of the column.
+        time_zone: in which a day begins, as `America/New_York`; the column holds the day there.
 
     Raises:
-        ValueError: if values of the format don't sort as days do, or aren't of the type.
+        ValueError: if values of the format don't sort as days do, or aren't of the type; if there
+            is no such time zone, or nothing differs from `DAYS`.
     """
 
-    format: str
-    type: Literal["STRING", "INT"] = "STRING"
+    format: str = "%Y-%m-%d"
+    type: Literal["STRING", "INT", "DATE"] = "STRING"
+    time_zone: str = "UTC"
 
     bound_type: ClassVar[str] = "DATE"  # type: ignore[override]
 
@@ -93,8 +97,13 @@ class Days(Daily):
         written = _WRITTEN.fullmatch(self.format)
         if not written:
             raise ValueError(f"no days as {self.format}: write %Y-%m-%d, %Y%m%d or the like")
-        if self.type not in ("STRING", "INT") or (self.type == "INT" and written[1]):
+        fits = {"STRING": True, "INT": not written[1], "DATE": written[1] == "-"}
+        if not fits.get(self.type):
             raise ValueError(f"no days as {self.format} are {self.type}: write type='STRING'")
+        if self.time_zone not in available_timezones():
+            raise ValueError(f"there is no time zone {self.time_zone}: write America/New_York")
+        if self.type == "DATE" and self.time_zone == "UTC":
+            raise ValueError("these are DAYS: write grain=DAYS, or give a time_zone")
 
     @property
     def column_types(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -103,11 +112,26 @@ class Days(Daily):
 
     @property
     def slug(self) -> str:
-        """That of `DAYS`, which have the same partitions."""
-        return DAYS.slug
+        """That of `DAYS`, which have the same partitions; those of a time zone are others."""
+        zone = "" if self.time_zone == "UTC" else f" {self.time_zone}"
+        return re.sub(r"\W", "_", f"{DAYS.slug}{zone}")
 
-    def find_stored(self, value: dt.date) -> str | int:
+    def find_times(self, start: dt.date) -> tuple[dt.datetime, dt.datetime]:
+        """Finds when the day begins and ends, UTC: after 23 to 25 hours where the clock changes."""
+        zone = ZoneInfo(self.time_zone)
+        begin, end = (
+            dt.datetime.combine(day, dt.time(), zone) for day in (start, self.find_end(start))
+        )
+        return begin.astimezone(dt.UTC), end.astimezone(dt.UTC)
+
+    def is_over(self, start: dt.date, day: dt.date) -> bool:
+        """Tells whether it has ended in its time zone when `day` begins in UTC."""
+        return self.find_times(start)[1] <= dt.datetime.combine(day, dt.time(), dt.UTC)
+
+    def find_stored(self, value: dt.date) -> str | int | dt.date:
         """Writes the day."""
+        if self.type == "DATE":
+            return value
         text = value.strftime(self.format)
         return int(text) if self.type == "INT" else text
 
@@ -120,10 +144,14 @@ class Days(Daily):
 
     def stored_sql(self, value: str) -> str:
         """Builds the SQL that writes a day."""
+        if self.type == "DATE":
+            return value
         return f"CAST(date_format({value}, '{self._pattern}') AS {self.type})"
 
     def number_sql(self, column: str) -> str:
         """Builds the SQL that counts the days since 1970-01-01; null where it is no day."""
+        if self.type == "DATE":
+            return DAYS.number_sql(column)
         return f"unix_date(try_to_date(CAST(`{column}` AS STRING), '{self._pattern}'))"
 
     @property
@@ -132,7 +160,8 @@ class Days(Daily):
         return self.format.replace("%Y", "yyyy").replace("%m", "MM").replace("%d", "dd")
 
     def __str__(self) -> str:
-        return f"days as {self.format}"
+        written = "" if self.type == "DATE" else f" as {self.format}"
+        return f"days{written}{'' if self.time_zone == 'UTC' else f' of {self.time_zone}'}"
 
 
 _DAYS_BEFORE_EPOCH = 3  # 1970-01-01 was a Thursday

@@ -24,7 +24,8 @@ class Grain(ABC, Generic[Bound]):
 
     Attributes:
         column_types: Spark SQL types that the partition column may have.
-        cron: when partitions begin (UTC), as cron has it; empty for those that aren't of time.
+        cron: when partitions begin, as cron has it; empty for those that aren't of time.
+        time_zone: in which they do.
         is_named: whether a partition has a name, which no day, time or integer of a source says.
         in_daily_folders: whether a table has a folder for each day, which several partitions share.
         key_format: of keys, as `strftime` takes it; likewise.
@@ -38,6 +39,7 @@ class Grain(ABC, Generic[Bound]):
     column_types: tuple[str, ...]
     peers: ClassVar[str]
     cron: str = ""
+    time_zone: str = "UTC"
     is_named: ClassVar[bool] = False
     in_daily_folders: ClassVar[bool] = False
     key_format: ClassVar[str] = ""

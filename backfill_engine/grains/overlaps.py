@@ -24,7 +24,8 @@ def find_moment(bound: SliceBound) -> Any:
 def are_comparable(grain: Grain, other: Grain) -> bool:
     """Tells whether both grains are of time, or both of integers, or of no column at all.
 
-    Names are comparable with the same names only, and pairs with their own days.
+    Names are comparable with the same names only, pairs with their own days, and days of a time
+    zone with days of the same.
     """
     if isinstance(grain, Pairs) and isinstance(other, DateGrain):
         return grain.times.slug == other.slug
@@ -32,6 +33,8 @@ def are_comparable(grain: Grain, other: Grain) -> bool:
         return grain.slug == other.times.slug
     if grain.is_named or other.is_named:
         return grain == other
+    if grain.time_zone != other.time_zone:
+        return False
     is_alike = bool(grain.cron) == bool(other.cron)
     return is_alike and bool(grain.column_types) == bool(other.column_types)
 

@@ -1,6 +1,7 @@
 """Days, weeks, months, hours and minutes: numbered from 1970, and called as Dagster calls them."""
 
 import datetime as dt
+from dataclasses import replace
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -14,9 +15,13 @@ from dagster import (
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backfill_engine import Calendar, Table, required
 from backfill_engine.grains.dates import DAYS, MONTHS, QUARTERS, WEEKS, YEARS, Days
 from backfill_engine.grains.grain import Grain
+from backfill_engine.grains.overlaps import are_comparable
 from backfill_engine.grains.timestamps import HOURS, Minutes
+from backfill_engine.orchestration.instance.partition_definitions import build_partitions_def
+from backfill_engine.orchestration.selecting.selections import find_touched_partitions
 from backfill_engine_tests.grains.drawing import (
     DAY,
     QUARTER_HOURS,
@@ -170,3 +175,59 @@ def test_days_that_do_not_sort_as_they_are_written_are_refused(written: str, kin
 def test_text_that_is_no_day_of_the_format_has_no_partition(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         Days("%Y%m%d").find_value(text)
+
+
+LOCAL_DAYS = Days(type="DATE", time_zone="America/New_York")
+
+
+@pytest.mark.parametrize(("day", "hours"), [("03-10", 23), ("03-11", 24), ("11-03", 25)])
+def test_a_day_of_a_time_zone_lasts_as_long_as_there(day: str, hours: int) -> None:
+    start = dt.date.fromisoformat(f"2024-{day}")
+    begin, end = LOCAL_DAYS.find_times(start)
+    assert end - begin == dt.timedelta(hours=hours)
+    assert begin.hour == (5 if hours == 23 else 4)
+    assert not LOCAL_DAYS.is_over(start, LOCAL_DAYS.find_end(start)), "it is still the day there"
+    assert LOCAL_DAYS.is_over(start, LOCAL_DAYS.find_end(start) + dt.timedelta(days=1))
+
+
+def test_days_of_a_time_zone_are_there_once_each_when_they_have_ended_there() -> None:
+    partitions_def = build_partitions_def(LOCAL_DAYS, dt.date(2024, 3, 1), None)
+    for now, last in (
+        ("2024-03-11T03:59", "2024-03-09"),
+        ("2024-03-11T04:00", "2024-03-10"),
+        ("2024-11-04T04:59", "2024-11-02"),
+        ("2024-11-04T05:00", "2024-11-03"),
+    ):
+        moment = dt.datetime.fromisoformat(now).replace(tzinfo=dt.UTC)
+        keys = partitions_def.get_partition_keys(current_time=moment)
+        assert keys[-1] == last
+        assert len(keys) == (dt.date.fromisoformat(last) - dt.date(2024, 2, 29)).days
+
+
+def test_bounds_in_utc_touch_the_day_of_the_time_zone() -> None:
+    calendar = Calendar(dt.date(2024, 3, 1), dt.date(2024, 3, 20))
+    table = replace(
+        Table("raw", "trips", "day", (required("day", "DATE"),), grain=LOCAL_DAYS),
+        calendar=calendar,
+    )
+    touched = find_touched_partitions(table, "2024-03-10T05:00", "2024-03-11T04:00", strict=True)
+    assert (touched.first, touched.last) == ("2024-03-10", "2024-03-10")
+
+
+def test_days_of_a_time_zone_are_read_by_days_of_the_same_alone() -> None:
+    assert are_comparable(LOCAL_DAYS, Days(type="DATE", time_zone="America/New_York"))
+    others = DAYS, HOURS, MONTHS, Days(type="DATE", time_zone="Europe/Berlin")
+    assert not any(are_comparable(LOCAL_DAYS, other) for other in others)
+    assert (str(LOCAL_DAYS), LOCAL_DAYS.slug) == (
+        "days of America/New_York",
+        "days_America_New_York",
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "cure"),
+    [({"type": "DATE"}, "write grain=DAYS"), ({"time_zone": "Mars"}, "write America/New_York")],
+)
+def test_days_of_no_time_zone_are_refused(given: dict[str, str], cure: str) -> None:
+    with pytest.raises(ValueError, match=cure):
+        Days(**given)  # type: ignore[arg-type]

@@ -45,6 +45,7 @@ def build_partitions_def(
         end=end.strftime(grain.key_format) if end else None,
         fmt=grain.key_format,
         cron_schedule=grain.cron,
+        timezone=grain.time_zone,
     )
 
 
