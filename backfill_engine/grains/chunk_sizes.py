@@ -108,11 +108,10 @@ def find_why_unfit(size: ChunkSize, grain: Grain) -> str:
     if (size.unit is ChunkUnit.STEP) == bool(grain.cron):
         fit = "a unit of time" if grain.cron else "step=N"
         return f"its partitions are {grain}, which {size} doesn't count: give {fit} or files=N"
-    if isinstance(grain, Pairs):
-        grain = grain.times
-    sample = _FEBRUARY if grain.bound_type == "TIMESTAMP" else _FEBRUARY.date()
-    start = grain.find_first(sample if grain.cron else 0)
-    first, end = map(find_moment, (start, grain.find_end(start)))
+    times: Grain = grain.times if isinstance(grain, Pairs) else grain
+    sample = _FEBRUARY if times.bound_type == "TIMESTAMP" else _FEBRUARY.date()
+    start = times.find_first(sample if times.cron else 0)
+    first, end = map(find_moment, (start, times.find_end(start)))
     chunk_first, chunk_end = map(find_moment, size.find_bounds(start))
     if chunk_end - chunk_first < end - first:
         return f"{size} is smaller than a partition, as these are {grain}: give a larger chunk"

@@ -40,9 +40,9 @@ def test_a_pair_ends_where_the_next_begins_and_a_day_holds_all_of_its_names(star
     day = start.day, start.day + dt.timedelta(days=1)
     assert find_cover(DAYS, start, end) == day
     first, after = find_cover(CELLS, *day)
-    chain = itertools.accumulate(REGIONS.names, lambda at, _: CELLS.find_end(at), initial=first)
+    chain = itertools.accumulate(REGIONS.names, lambda at, _: CELLS.find_end(at), initial=first)  # type: ignore[arg-type]
     assert list(chain)[-1] == after
-    assert first <= start < end <= after
+    assert first <= start < end <= after  # type: ignore[operator]
 
 
 @given(keys=st.sets(st.sampled_from(KEYS), min_size=1))
