@@ -110,7 +110,7 @@ def find_why_unfit(size: ChunkSize, grain: Grain) -> str:
         return f"its partitions are {grain}, which {size} doesn't count: give {fit} or files=N"
     times: Grain = grain.times if isinstance(grain, Pairs) else grain
     sample = _FEBRUARY if times.bound_type == "TIMESTAMP" else _FEBRUARY.date()
-    start = times.find_first(sample if times.cron else 0)
+    start = times.find_first(sample if times.cron else 0)  # type: ignore[arg-type]
     first, end = map(find_moment, (start, times.find_end(start)))
     chunk_first, chunk_end = map(find_moment, size.find_bounds(start))
     if chunk_end - chunk_first < end - first:
