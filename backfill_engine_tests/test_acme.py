@@ -6,11 +6,13 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
+from packaging.requirements import Requirement
 
 from backfill_engine_tests.commands import PROJECT
 
@@ -73,9 +75,26 @@ class Acme:
 Ended = subprocess.CompletedProcess[str]
 
 
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty virtual environment, with the locked dependencies and the wheel; its programs."""
+def list_lowest() -> list[str]:
+    """Each dependency at the lower bound that pyproject.toml has for it."""
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    required = [Requirement(text) for text in project["dependencies"]]
+    lowest = [
+        f"{requirement.name}=={bound.version}"
+        for requirement in required
+        for bound in requirement.specifier
+        if bound.operator in (">=", "==")
+    ]
+    assert len(lowest) == len(required)
+    return lowest
+
+
+@pytest.fixture(scope="module", params=["locked"])
+def environment(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty virtual environment, with the wheel and what it depends on; its programs.
+
+    Its parameter says in which versions: locked, the lowest, or the newest that the bounds allow.
+    """
     root = tmp_path_factory.mktemp("environment")
     build = ("-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation")
     subprocess.run(
@@ -85,9 +104,15 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert "backfill_engine" in wheel.name
     subprocess.run([sys.executable, "-m", "venv", str(root / "venv")], check=True, timeout=300)
     python = str(root / "venv" / "bin" / "python")
-    locked = ("--require-hashes", "--requirement", str(PROJECT / "requirements.lock"))
-    for what in (locked, (str(wheel),)):
-        install = (python, "-m", "pip", "install", "--quiet", "--no-deps", *what)
+    (root / "lowest.txt").write_text("\n".join(list_lowest()))
+    lock = ("--no-deps", "--require-hashes", "--requirement", str(PROJECT / "requirements.lock"))
+    installs = {
+        "locked": (lock, ("--no-deps", str(wheel))),
+        "lowest": (("--constraint", str(root / "lowest.txt"), str(wheel)),),
+        "newest": ((str(wheel),),),
+    }
+    for what in installs[request.param]:
+        install = (python, "-m", "pip", "install", "--quiet", *what)
         subprocess.run(install, check=True, timeout=900)
     return root / "venv" / "bin"
 
@@ -108,6 +133,7 @@ def acme(environment: Path, tmp_path_factory: pytest.TempPathFactory) -> Acme:
     return acme
 
 
+@pytest.mark.parametrize("environment", ["locked", "lowest", "newest"], indirect=True)
 def test_a_bad_day_is_withheld_alone_and_the_rest_goes_on(acme: Acme) -> None:
     statuses = acme.read_statuses()
     assert set(statuses["bronze/readings"].values()) == {"materialized"}
@@ -177,6 +203,7 @@ def test_a_table_that_exists_is_taken_over(acme: Acme) -> None:
     acme.command("proof", "certificate", adoption["run_id"], "--verify")
 
 
+@pytest.mark.parametrize("environment", ["locked", "lowest", "newest"], indirect=True)
 def test_commands_plan_prove_and_undo_it(acme: Acme) -> None:
     plan = acme.command("plan", "--from", "2024-01-01", "--to", "2024-01-03")
     assert "dagster asset materialize -m acme.definitions" in plan
