@@ -32,7 +32,6 @@ from backfill_engine.errors import DeclarationError, LandingError
 from backfill_engine.grains.dates import DAYS
 from backfill_engine.grains.grain import Grain
 from backfill_engine.orchestration.instance.partition_definitions import map_offsets
-from backfill_engine.rules.count_rules import Reconciled
 from backfill_engine.rules.rule import Rule
 from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.sources.source import Source
@@ -104,8 +103,7 @@ def table(
             declared fields it gets all columns as they are.
         columns: those to declare: of a natural key, or that rules are about.
         grain: which values of the column make one partition.
-        rules: what a partition must meet. A table that reads files has `Reconciled`, too: records
-            that landed are rows or rejected; `row_filter` leaves out rows and counts them.
+        rules: what a partition must meet, beside what every table must.
         files: that the function reads besides, as SQL.
         declaration: what else `Table` takes, such as `natural_key`.
 
@@ -126,8 +124,6 @@ def table(
             )
     if partition_by and not any(column.name == partition_by for column in columns):
         columns = (required(partition_by, grain.column_types[0]), *columns)
-    if sources and not any(isinstance(rule, Reconciled) for rule in rules):
-        rules = (*rules, Reconciled())
     declared = Table(
         layer,
         name,

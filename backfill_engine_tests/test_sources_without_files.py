@@ -134,7 +134,7 @@ def shop(tmp_path: Path, instance: DagsterInstance, monkeypatch: pytest.MonkeyPa
     @table_asset(RATES, landing=source)
     def raw_rates(window: InputWindow) -> DataFrame:
         """One row per day."""
-        return window.read_landing().select("day", "rate")
+        return window.read_landing().select("day", "rate").where("rate < 100")
 
     defs = build_defs(
         [raw_orders, raw_rates],
@@ -204,6 +204,17 @@ def test_changes_that_functions_tell_make_stale_their_days_alone(
     del shop.rates[DAYS[0]]
     assert shop.find_requested(RATES) == [(DAYS[0], DAYS[0])]
     assert not shop.run(RATES, DAYS[0])  # What was there and is gone is for a person to look at.
+    shop.rates[DAYS[2]] = 110.0
+    assert not shop.run(RATES, DAYS[2])
+    (run,) = shop.instance.get_runs(limit=1)
+    texts = [
+        str(record.event_log_entry)
+        for record in shop.instance.get_records_for_run(run.run_id).records
+    ]
+    assert any(
+        "rows + duplicates dropped + rejects (0) - records of the source (1)" in text
+        for text in texts
+    )
 
 
 def test_what_changed_is_observed_and_shown(shop: Shop) -> None:

@@ -31,7 +31,7 @@ from backfill_engine import (
 )
 from backfill_engine.grains import MONTHS
 from backfill_engine.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
-from backfill_engine.rules import Reconciled, RowCount
+from backfill_engine.rules import RowCount
 
 JANUARY = Calendar(dt.date(2024, 1, 1), dt.date(2024, 2, 1))
 FILES = ParquetFiles(
@@ -193,7 +193,7 @@ def test_what_is_declared_is_found_from_the_function_and_its_inputs() -> None:
         compute
     )
     assert asset.table.column_names == ("day", "zone")
-    assert asset.table.rules == (RowCount(), Reconciled())
+    assert asset.table.rules == (RowCount(),)
     assert asset.landing == FILES
     assert asset.compute.__doc__ == "Trips as they are."
     of_window = table("c/d", partition_by="until", inputs={"trips": window(asset, days=7)})(compute)

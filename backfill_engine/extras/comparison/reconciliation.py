@@ -29,6 +29,7 @@ from backfill_engine.publishing.serving import choose_served
 from backfill_engine.publishing.write_modes.options import OVERWRITE
 from backfill_engine.quality.measures import measure_partitions
 from backfill_engine.rules.count_rules import Reconciled
+from backfill_engine.rules.declared import LandedRecords
 from backfill_engine.rules.measured import PartitionMeasures
 from backfill_engine.sources.input_window import InputWindow
 
@@ -206,8 +207,9 @@ def _find_mismatch(
         return "not published" if measured.rows else ""
     if found == UNREADABLE:
         return "a data file of it is missing or broken"
-    for rule in recipe.table.rules:
-        if isinstance(rule, Reconciled) and source_records is not None:
+    for rule in recipe.table.all_rules:
+        reads_source = recipe.landing is not None or not isinstance(rule, LandedRecords)
+        if isinstance(rule, Reconciled) and reads_source and source_records is not None:
             accounted = rule.count_accounted(measured)
             if accounted != source_records:
                 return f"{accounted} of {source_records} source records are accounted for"
