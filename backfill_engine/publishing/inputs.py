@@ -88,6 +88,13 @@ class PinnedInputs:
             return self
         return replace(self, listing=self.listing.restrict(partitions))
 
+    def find_mapped(
+        self, recipe: Recipe, partitions: Sequence[Partition]
+    ) -> dict[str, Mapping[str, Sequence[str]]]:
+        """Finds what each partition reads of the inputs in `recipe.mapped`, by their keys."""
+        keys = [partition.key for partition in partitions]
+        return {name: self.windows.get(name) or find(keys) for name, find in recipe.mapped.items()}
+
     def find_never_landed(self) -> set[str]:
         """Finds the keys of partitions without files, now or ever.
 

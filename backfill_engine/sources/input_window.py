@@ -1,7 +1,7 @@
 """What a step may read: its inputs, pinned when the step began, cut to what its partitions need."""
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
@@ -11,6 +11,7 @@ from backfill_engine.grains.overlaps import find_before, find_cover
 from backfill_engine.lake.partitions import (
     Partition,
     Slice,
+    build_partitions,
     build_predicate,
     build_table_predicate,
     widen_slices,
@@ -70,6 +71,8 @@ class InputWindow:
         extra_fields: fields of the source that the table has beyond its declaration.
         overlays: by table key, partitions of inputs that are read from elsewhere, as of a
             rehearsal.
+        mapped: by table key, of inputs whose mapping doesn't go by values of partitions, the keys
+            that each partition reads.
     """
 
     spark: SparkSession
@@ -79,6 +82,7 @@ class InputWindow:
     listing: Listing | None = None
     extra_fields: tuple[str, ...] = ()
     overlays: Mapping[str, Overlay] = field(default_factory=dict)
+    mapped: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
 
     @property
     def table(self) -> Table:
@@ -115,11 +119,20 @@ class InputWindow:
             table: one of the inputs that the asset declares.
             column: of the type of the partition column; the input's folder column, or one with
                 tight file statistics, so that other files are skipped. What an input of another
-                grain is partitioned by gives its partitions that hold any value of the window.
+                grain is partitioned by gives its partitions that hold any value of the window; and
+                of an input with a mapping such as `LastPartitionMapping` those of the mapping.
             days_before: how far the window reaches back before each partition.
             days_after: how far it reaches on behind each.
         """
         rows = self.read_whole(table)
+        read, grain = self._find_input(table)[0].table, self.table.grain
+        is_of_partition = column in (read.partition_by, read.folder_by)
+        if (windows := self.mapped.get(read.key)) is not None:
+            keys = {key for part in self.partitions for key in windows.get(part.key, ())}
+            mapped = [partition.slice for partition in build_partitions(read, keys)]
+            rows = rows.where(build_table_predicate(read, mapped) if mapped else "false")
+            if is_of_partition:
+                return rows
         if not self.table.partition_by:
             return rows
         slices = widen_slices(
@@ -127,8 +140,7 @@ class InputWindow:
             before=dt.timedelta(days=days_before),
             after=dt.timedelta(days=days_after),
         )
-        read, grain = self._find_input(table)[0].table, self.table.grain
-        if column in (read.partition_by, read.folder_by):
+        if is_of_partition:
             covers = [find_cover(read.grain, slice_.start, slice_.end) for slice_ in slices]
             covered = slices if read.grain == grain else [Slice(*cover) for cover in covers]
             return rows.where(build_table_predicate(read, covered))
@@ -211,7 +223,7 @@ class InputWindow:
     def count_input(self, table: Table, *, before: int = 0) -> dict[str, int]:
         """Counts the rows of an input's partitions that hold any value of each partition's window.
 
-        They are counted from the log.
+        They are counted from the log; of an input in `mapped` those of its mapping.
 
         Args:
             table: the input, as declared.
@@ -221,6 +233,11 @@ class InputWindow:
         grain = log.table.grain
         counts = log.count_rows()
         counts = overlay.count_over(counts) if overlay else counts
+        if (windows := self.mapped.get(log.table.key)) is not None:
+            return {
+                part.key: sum(counts.get(key, 0) for key in windows.get(part.key, ()))
+                for part in self.partitions
+            }
         by_number = {grain.find_number(grain.find_start(key)): rows for key, rows in counts.items()}
         counted: dict[str, int] = {}
         for partition in self.partitions:

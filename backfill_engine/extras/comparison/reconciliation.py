@@ -123,6 +123,7 @@ class Reconciler:
             inputs=pinned.inputs,
             listing=pinned.listing,
             extra_fields=pinned.target.extra_fields,
+            mapped=pinned.find_mapped(recipe, partitions),
         )
         measures = _measure(recipe, window)
         source_records = recipe.count_source(window) if recipe.count_source else {}
