@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from dagster import (
     AllPartitionMapping,
+    IdentityPartitionMapping,
     PartitionsDefinition,
     SpecificPartitionsPartitionMapping,
     TimeWindowPartitionMapping,
@@ -379,16 +380,17 @@ def _check_keys(partitions_def: PartitionsDefinition, keys: Iterable[str]) -> No
             raise ValueError(f"there is no partition {key}")
 
 
-def _map_inputs(asset: TableAsset, dated: Mapping[str, Table]) -> dict[str, MapKeys]:
+def _map_inputs(asset: TableAsset, dated: Mapping[str, Table]) -> dict[str, MapKeys | None]:
     """Finds what is read of inputs whose mapping doesn't go by values, by table key."""
     table = dated[asset.table.key]
-    found: dict[str, MapKeys] = {}
+    found: dict[str, MapKeys | None] = {}
     for upstream in asset.inputs:
         mapping, read = upstream.mapping, dated[upstream.table.key]
-        if mapping is None or is_same_key(mapping) or upstream.rows_for is not None:
+        goes_by_values = isinstance(mapping, IdentityPartitionMapping | TimeWindowPartitionMapping)
+        if mapping is None or goes_by_values or upstream.rows_for is not None:
             continue
-        is_all = isinstance(mapping, AllPartitionMapping) and table.grain == WHOLE
-        if isinstance(mapping, TimeWindowPartitionMapping) or is_all or read.grain == WHOLE:
+        if isinstance(mapping, AllPartitionMapping) or read.grain == WHOLE:
+            found[read.key] = None
             continue
         downstream_def, upstream_def = find_partitions_def(table), find_partitions_def(read)
         try:

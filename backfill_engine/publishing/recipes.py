@@ -33,7 +33,7 @@ class Recipe:
         serves: of a served table, the version that is read, once that is chosen.
         guards: keys of those inputs of which nothing is published that it couldn't be built over.
         mapped: by table key, which partitions are read of inputs whose mapping doesn't go by values
-            of partitions.
+            of partitions; None where all are.
     """
 
     table: Table
@@ -45,7 +45,11 @@ class Recipe:
     code_version: str = ""
     serves: str = ""
     guards: frozenset[str] = frozenset()
-    mapped: Mapping[str, MapKeys] = field(default_factory=dict, compare=False)
+    mapped: Mapping[str, MapKeys | None] = field(default_factory=dict, compare=False)
+
+    def map_inputs(self, keys: Collection[str]) -> dict[str, Mapping[str, Sequence[str]] | None]:
+        """Finds what partitions read of the inputs in `mapped`."""
+        return {name: find and find(keys) for name, find in self.mapped.items()}
 
     @property
     def unread(self) -> frozenset[str]:

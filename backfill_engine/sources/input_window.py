@@ -72,7 +72,7 @@ class InputWindow:
         overlays: by table key, partitions of inputs that are read from elsewhere, as of a
             rehearsal.
         mapped: by table key, of inputs whose mapping doesn't go by values of partitions, the keys
-            that each partition reads.
+            that each partition reads; None for all rows.
     """
 
     spark: SparkSession
@@ -82,7 +82,7 @@ class InputWindow:
     listing: Listing | None = None
     extra_fields: tuple[str, ...] = ()
     overlays: Mapping[str, Overlay] = field(default_factory=dict)
-    mapped: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+    mapped: Mapping[str, Mapping[str, Sequence[str]] | None] = field(default_factory=dict)
 
     @property
     def table(self) -> Table:
@@ -127,13 +127,7 @@ class InputWindow:
         rows = self.read_whole(table)
         read, grain = self._find_input(table)[0].table, self.table.grain
         is_of_partition = column in (read.partition_by, read.folder_by)
-        if (windows := self.mapped.get(read.key)) is not None:
-            keys = {key for part in self.partitions for key in windows.get(part.key, ())}
-            mapped = [partition.slice for partition in build_partitions(read, keys)]
-            rows = rows.where(build_table_predicate(read, mapped) if mapped else "false")
-            if is_of_partition:
-                return rows
-        if not self.table.partition_by:
+        if not self.table.partition_by or (is_of_partition and read.key in self.mapped):
             return rows
         slices = widen_slices(
             self.slices,
@@ -149,14 +143,19 @@ class InputWindow:
         return rows.where(build_predicate(column, slices, grain if is_alike else None))
 
     def read_whole(self, table: Table) -> DataFrame:
-        """Reads all rows of an input table, such as a dimension.
+        """Reads all rows of an input table, such as a dimension; of a mapping those that it gives.
 
         Args:
             table: one of the inputs that the asset declares, without partitions, or with a mapping
-                that gives all of its partitions.
+                such as `AllPartitionMapping`.
         """
         log, overlay = self._find_input(table)
-        return overlay.read_over(self.spark, log) if overlay else read_table(self.spark, log)
+        rows = overlay.read_over(self.spark, log) if overlay else read_table(self.spark, log)
+        if (windows := self.mapped.get(log.table.key)) is None:
+            return rows
+        keys = {key for partition in self.partitions for key in windows.get(partition.key, ())}
+        slices = [partition.slice for partition in build_partitions(log.table, keys)]
+        return rows.where(build_table_predicate(log.table, slices) if slices else "false")
 
     def _find_input(self, table: Table) -> tuple[TableLog, Overlay | None]:
         """Finds an input by its declaration, which knows nothing of the keys of assets."""
@@ -233,11 +232,10 @@ class InputWindow:
         grain = log.table.grain
         counts = log.count_rows()
         counts = overlay.count_over(counts) if overlay else counts
-        if (windows := self.mapped.get(log.table.key)) is not None:
-            return {
-                part.key: sum(counts.get(key, 0) for key in windows.get(part.key, ()))
-                for part in self.partitions
-            }
+        if log.table.key in self.mapped:
+            keys = [partition.key for partition in self.partitions]
+            windows = self.mapped[log.table.key] or dict.fromkeys(keys, tuple(counts))
+            return {key: sum(counts.get(read, 0) for read in windows.get(key, ())) for key in keys}
         by_number = {grain.find_number(grain.find_start(key)): rows for key, rows in counts.items()}
         counted: dict[str, int] = {}
         for partition in self.partitions:
