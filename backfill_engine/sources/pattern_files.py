@@ -157,9 +157,7 @@ class PatternFiles(Source, ABC):
                 f"field: choose of {', '.join(field.name for field in self.fields)}"
             )
         kind, bound_type = field.parsed_type.kind, table.grain.bound_type
-        if isinstance(table.grain, Days) and kind in INTEGERS:
-            return
-        if kind not in _KINDS[bound_type]:
+        if not can_say(kind, table.grain):
             days = ", or partition by Days" if kind in INTEGERS and bound_type == "DATE" else ""
             raise DeclarationError(
                 f"{table.key}: `where` of {self.owner} is `{self.where}`, which is {field.type} "
@@ -198,6 +196,10 @@ class PatternFiles(Source, ABC):
     @abstractmethod
     def find_fault(self, file: LandingFile) -> str:
         """Finds why a file can't be read as it is declared, in words; empty if it can."""
+
+    def find_where_fault(self, file: LandingFile, grain: Grain) -> str:
+        """Finds why the type of a file's field `where` says no partition; empty if it has none."""
+        return ""
 
     @abstractmethod
     def count_by_text(self, file: LandingFile) -> Counter[str | None]:
@@ -391,7 +393,11 @@ class PatternListing(LineListing):
 
     @cached_property
     def _found_faults(self) -> dict[LandingFile, str]:
-        found = {spanning.file: self.source.find_fault(spanning.file) for spanning in self.files}
+        source, grain = self.source, self.table.grain
+        found = {
+            file: source.find_fault(file) or source.find_where_fault(file, grain)
+            for file in dict.fromkeys(spanning.file for spanning in self.files)
+        }
         return {file: fault for file, fault in found.items() if fault}
 
     def fingerprint(self) -> str:
@@ -526,8 +532,8 @@ _KINDS = {
 """Kinds of types of fields that can say a value of a partition column."""
 
 _DAY_FORM = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_TIME_FORM = r"[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
-_OFFSET_FORM = "[+-](?:0[0-9]|1[0-7]):[0-5][0-9]"
+_TIME_FORM = r"[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6}0*)?)?"
+_OFFSET_FORM = "[+-](?:0[0-9]|1[0-7]):?[0-5][0-9]"
 _FORMS = {
     "DATE": f"^{_DAY_FORM}(?:{_TIME_FORM}(?:Z|{_OFFSET_FORM})?)?$",
     "TIMESTAMP": f"^{_DAY_FORM}{_TIME_FORM}(?:Z|{_OFFSET_FORM})?$",
@@ -535,6 +541,12 @@ _FORMS = {
 }
 """How the value of a partition column is written, in Python and in Spark; a time is UTC's, if it
 says no offset."""
+
+
+def can_say(kind: str, grain: Grain) -> bool:
+    """Tells whether values of a kind of types can say a partition."""
+    is_day = isinstance(grain, Days) and kind in INTEGERS
+    return is_day or kind in _KINDS[grain.bound_type]
 
 
 def _write_form(days: Days) -> str:

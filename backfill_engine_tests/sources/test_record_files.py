@@ -259,6 +259,8 @@ ISO = {
     "2024-01-31T10:00:00.5Z": LAST_OF_JANUARY,
     "2024-01-31 23:30:00-05:00": dt.date(2024, 2, 1),
     "2024-02-01T00:30:00+01:00": LAST_OF_JANUARY,
+    "2024-02-01T00:30+0100": LAST_OF_JANUARY,
+    "2024-01-31 00:30": LAST_OF_JANUARY,
     "2024-02-30": None,
     "31.01.2024": None,
     "2024-1-31": None,
@@ -272,6 +274,10 @@ VALUES: dict[Grain, dict[str, object]] = {
     HOURS: {
         "2024-01-31T10:00:00Z": AT_TEN,
         "2024-01-31 10:00:00": AT_TEN,
+        "2024-01-31 10:00": AT_TEN,
+        "2024-01-31T10:00Z": AT_TEN,
+        "2024-01-31 10:00:00.000000000": AT_TEN,
+        "2024-01-31T11:00:00+0100": AT_TEN,
         "2024-01-31T11:30:00.000001+01:30": AT_TEN.replace(microsecond=1),
         "2024-01-30 18:00:00-16:00": AT_TEN,
         "2024-01-31T10:00:00+18:30": None,
@@ -337,3 +343,26 @@ def test_field_whose_type_says_no_partition_is_refused(
     files = CsvFiles("trips/{partition}.csv", fields=(required("at", type_),), where="at")
     with pytest.raises(DeclarationError, match=message):
         files.refuse_table(table)
+
+
+@pytest.mark.parametrize(
+    ("grain", "key", "value", "fault"),
+    [
+        (DAYS, "2024-01-31", 20240131, "has at as int64, which says no partition by days: correct"),
+        (Days("%Y%m%d"), "2024-01-31", 20240131, ""),
+        (HOURS, "2024-01-31-00:00", LAST_OF_JANUARY, "has at as date32[day], which says no part"),
+        (DAYS, "2024-01-31", LAST_OF_JANUARY, ""),
+        (DAYS, "2024-01-31", None, ""),
+        (Buckets(10, 100), "0000000", AT_TEN, "has at as timestamp[us, tz=UTC], which says no"),
+    ],
+    ids=str,
+)
+def test_column_of_a_file_that_says_no_partition_is_a_fault(
+    tmp_path: Path, grain: Grain, key: str, value: object, fault: str
+) -> None:
+    table = build_landed_table(grain, by="of")
+    files = ParquetFiles("a/{partition}.parquet", where="at")
+    (tmp_path / "a").mkdir()
+    pq.write_table(pa.table({"at": [value]}), tmp_path / f"a/{key}.parquet")
+    listing = files.list_files(str(tmp_path), table, build_partitions(table, [key]))
+    assert [found.fault[: len(fault)] for found in listing.faults] == ([fault] if fault else [])
