@@ -5,21 +5,32 @@ import importlib
 import pkgutil
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 from types import ModuleType
 from typing import TypeAlias
 
-from dagster import TimeWindowPartitionMapping
+from dagster import (
+    AllPartitionMapping,
+    IdentityPartitionMapping,
+    PartitionsDefinition,
+    SpecificPartitionsPartitionMapping,
+    TimeWindowPartitionMapping,
+)
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import DeclarationError, SettingsError
 from backfill_engine.grains.grain import Grain
 from backfill_engine.grains.overlaps import are_comparable
-from backfill_engine.orchestration.due.readiness import Required
-from backfill_engine.orchestration.instance.partition_definitions import find_landing_key
+from backfill_engine.grains.whole import WHOLE
+from backfill_engine.orchestration.due.readiness import Required, map_keys
+from backfill_engine.orchestration.instance.partition_definitions import (
+    find_landing_key,
+    find_partitions_def,
+)
 from backfill_engine.publishing.reached_code import compute_code_version
-from backfill_engine.publishing.recipes import Recipe
+from backfill_engine.publishing.recipes import MapKeys, Recipe
 from backfill_engine.publishing.write_modes.choosing import choose_options
 from backfill_engine.settings import Settings, read_settings
 from backfill_engine.sources.history import History
@@ -359,4 +370,37 @@ def _build_recipe(asset: TableAsset, dated: Mapping[str, Table], history: Histor
             files=asset.files,
         ),
         guards=frozenset(upstream.table.key for upstream in asset.inputs if upstream.guards),
+        mapped=_map_inputs(asset, dated),
     )
+
+
+def _check_keys(partitions_def: PartitionsDefinition, keys: Iterable[str]) -> None:
+    for key in keys:
+        if not partitions_def.has_partition_key(key):
+            raise ValueError(f"there is no partition {key}")
+
+
+def _map_inputs(asset: TableAsset, dated: Mapping[str, Table]) -> dict[str, MapKeys | None]:
+    """Finds what is read of inputs whose mapping doesn't go by values, by table key."""
+    table = dated[asset.table.key]
+    found: dict[str, MapKeys | None] = {}
+    for upstream in asset.inputs:
+        mapping, read = upstream.mapping, dated[upstream.table.key]
+        goes_by_values = isinstance(mapping, IdentityPartitionMapping | TimeWindowPartitionMapping)
+        if mapping is None or goes_by_values or upstream.rows_for is not None:
+            continue
+        if isinstance(mapping, AllPartitionMapping) or read.grain == WHOLE:
+            found[read.key] = None
+            continue
+        downstream_def, upstream_def = find_partitions_def(table), find_partitions_def(read)
+        try:
+            mapping.validate_partition_mapping(upstream_def, downstream_def)
+            if isinstance(mapping, SpecificPartitionsPartitionMapping):
+                _check_keys(upstream_def, mapping.partition_keys)
+        except Exception as error:  # Mappings raise what they like.
+            raise DeclarationError(
+                f"{table.key} can't read {read.key} by its {type(mapping).__name__} ({error}): "
+                "correct the mapping, or leave it out to read partitions of the same values"
+            ) from error
+        found[read.key] = partial(map_keys, mapping, downstream_def, upstream_def)
+    return found

@@ -32,11 +32,10 @@ from backfill_engine.errors import DeclarationError, LandingError
 from backfill_engine.grains.dates import DAYS, Daily
 from backfill_engine.grains.grain import Grain
 from backfill_engine.orchestration.instance.partition_definitions import map_offsets
-from backfill_engine.rules.count_rules import Reconciled
 from backfill_engine.rules.rule import Rule
 from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.sources.source import Source
-from backfill_engine.table_assets import TableAsset, Upstream, table_asset
+from backfill_engine.table_assets import TableAsset, Upstream, is_same_key, table_asset
 from backfill_engine.tables.columns import Column, required
 from backfill_engine.tables.declarations import Table
 from backfill_engine.transforms.landed_rows import build_landed_rows
@@ -104,8 +103,7 @@ def table(
             declared fields it gets all columns as they are.
         columns: those to declare: of a natural key, or that rules are about.
         grain: which values of the column make one partition.
-        rules: what a partition must meet. A table that reads files has `Reconciled`, too: records
-            that landed are rows or rejected; `row_filter` leaves out rows and counts them.
+        rules: what a partition must meet, beside what every table must.
         files: that the function reads besides, as SQL.
         declaration: what else `Table` takes, such as `natural_key`.
 
@@ -126,8 +124,6 @@ def table(
             )
     if partition_by and not any(column.name == partition_by for column in columns):
         columns = (required(partition_by, grain.column_types[0]), *columns)
-    if sources and not any(isinstance(rule, Reconciled) for rule in rules):
-        rules = (*rules, Reconciled())
     declared = Table(
         layer,
         name,
@@ -154,6 +150,16 @@ def table(
 
 def _find_table(read: TableAsset | Table) -> Table:
     return read.table if isinstance(read, TableAsset) else read
+
+
+def _build_upstream(read: TableAsset | Table | Upstream | DayWindow) -> Upstream:
+    match read:
+        case DayWindow():
+            return Upstream(read.table, map_offsets(start=1 - read.days))
+        case Upstream():
+            return read
+        case _:
+            return Upstream(_find_table(read))
 
 
 @dataclass(frozen=True)
@@ -184,7 +190,8 @@ class _Computation:
             elif isinstance(read, Source):
                 frames[name] = window.read_landing()
             else:
-                frames[name] = self._read_table(window, read)
+                days = read.days if isinstance(read, DayWindow) else 1
+                frames[name] = self._read_table(window, _build_upstream(read), days)
         rows = self.function(**frames)
         if rejects is None:
             return rows
@@ -207,13 +214,8 @@ class _Computation:
     def list_upstreams(self) -> Iterator[Upstream]:
         """Lists the tables that it reads."""
         for _, read in self.inputs:
-            match read:
-                case DayWindow(table=table, days=days):
-                    yield Upstream(table, map_offsets(start=1 - days))
-                case Upstream():
-                    yield read
-                case TableAsset() | Table():
-                    yield Upstream(_find_table(read))
+            if not isinstance(read, Source):
+                yield _build_upstream(read)
 
     def _read_records(self, window: InputWindow, source: Source) -> tuple[DataFrame, DataFrame]:
         """Reads records as typed rows, and apart from these those that are rejected."""
@@ -235,15 +237,15 @@ class _Computation:
         rejects = rows.where(is_rejected).select(by, LANDED_FILE, REJECT_REASON, REJECTED_LINE)
         return rows.where(~is_rejected).select(*names), rejects
 
-    def _read_table(self, window: InputWindow, read: Input) -> DataFrame:
-        by = self.table.partition_by
-        days = read.days if isinstance(read, DayWindow) else 1
-        found = read.table if isinstance(read, DayWindow | Upstream) else _find_table(read)  # type: ignore[arg-type]
+    def _read_table(self, window: InputWindow, upstream: Upstream, days: int) -> DataFrame:
+        by, found = self.table.partition_by, upstream.table
         if not found.partition_by:
             return window.read_whole(found)
         rows = window.read(found, column=found.partition_by, days_before=days - 1)
         if days == 1:
-            is_same = found.partition_by == by or found.grain != self.table.grain
-            return rows if is_same else rows.withColumn(by, F.col(found.partition_by))
+            has_same_key = upstream.mapping is None or is_same_key(upstream.mapping)
+            if has_same_key and found.partition_by != by and found.grain == self.table.grain:
+                return rows.withColumn(by, F.col(found.partition_by))
+            return rows
         until = F.sequence(found.partition_by, F.date_add(found.partition_by, days - 1))
         return window.keep_partitions(rows.withColumn(by, F.explode(until)))

@@ -8,47 +8,35 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from dagster import AssetKey, DagsterInstance, Definitions
+from dagster import DagsterInstance
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
 from backfill_engine import (
     Calendar,
-    Catalog,
     DeclarationError,
     ExternalDelta,
     InputWindow,
-    Settings,
     Table,
     Upstream,
-    build_defs,
     required,
     table_asset,
 )
-from backfill_engine.asset_definitions import find_catalogs
 from backfill_engine.errors import TableError
 from backfill_engine.lake import commit_files
 from backfill_engine.lake.commit_files import read_commit_infos
 from backfill_engine.lake.table_log import TableLog, read_log
-from backfill_engine.orchestration.planning.planning import open_planner
 from backfill_engine.orchestration.planning.plans import Only
-from backfill_engine.orchestration.planning.run_requests import Memory, find_run_requests
-from backfill_engine.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
+from backfill_engine_tests.pipeline.mapped_tables import MappedTables, define_tables
 
 COLUMNS = (required("day", "DATE", "Day."), required("litres", "BIGINT", "Litres."))
 DAYS = ("2024-01-01", "2024-01-02", "2024-01-03")
-GOLD_KEY = AssetKey(["gold", "days"])
+GOLD = Table("gold", "days", "day", COLUMNS)
 
 
 @dataclass(frozen=True)
-class Lake:
+class Lake(MappedTables):
     """Somebody's table of three days, and a table of ours that reads it."""
-
-    root: Path
-    defs: Definitions
-    catalog: Catalog
-    gold: Table
-    instance: DagsterInstance
 
     def write(self, days: Sequence[str], litres: int) -> None:
         """Replaces days of their table, by their program."""
@@ -76,41 +64,22 @@ class Lake:
         """Tells whether their table is there."""
         return DeltaTable.is_deltatable(str(self.root / "theirs"))
 
-    def run(self, *days: str) -> bool:
-        """Publishes days of our table."""
-        job = self.defs.resolve_implicit_global_asset_job_def()
-        tags = {RANGE_START_TAG: days[0], RANGE_END_TAG: days[-1]}
-        result = job.execute_in_process(
-            instance=self.instance, asset_selection=[GOLD_KEY], tags=tags, raise_on_error=False
-        )
-        return result.success
-
-    def find_due(self) -> list[str]:
+    def find_stale(self) -> list[str]:
         """The days that a plan of what is stale or failed would run."""
-        graph, now = self.defs.get_repository_def().asset_graph, dt.datetime.now(tz=dt.UTC)
-        planner = open_planner(self.instance, graph, self.catalog, now=now)
-        ranges = {self.gold: (DAYS[0], DAYS[-1])}
-        plan = planner.plan(ranges, only=[Only.STALE, Only.FAILED])
-        return [key for table in plan.tables for ends in table.ranges for key in ends]
+        return self.find_due(GOLD, DAYS[0], DAYS[-1], Only.STALE, Only.FAILED)
 
 
 @pytest.fixture
 def lake(tmp_path: Path, instance: DagsterInstance) -> Lake:
     theirs = ExternalDelta("theirs", "meters", "day", COLUMNS, location=str(tmp_path / "theirs"))
-    gold = Table("gold", "days", "day", COLUMNS)
 
-    @table_asset(gold, inputs=[Upstream(theirs)])
+    @table_asset(GOLD, inputs=[Upstream(theirs)])
     def gold_days(window: InputWindow) -> DataFrame:
         """One row per day."""
         return window.read(theirs, column="day").select("day", "litres")
 
-    defs = build_defs(
-        [gold_days],
-        lakehouse=Settings(landing=f"{tmp_path}/landing", warehouse=f"{tmp_path}/warehouse"),
-        calendar=Calendar(dt.date(2024, 1, 1), dt.date(2024, 1, 4)),
-    )
-    (catalog,) = find_catalogs(defs.get_repository_def().asset_graph)
-    return Lake(tmp_path, defs, catalog, catalog.find_table("gold/days"), instance)
+    calendar = Calendar(dt.date(2024, 1, 1), dt.date(2024, 1, 4))
+    return Lake(tmp_path, define_tables(tmp_path, [gold_days], calendar), instance)
 
 
 @pytest.mark.spark
@@ -118,31 +87,20 @@ def test_what_their_program_changes_makes_stale_what_reads_it_and_nothing_else(
     spark: SparkSession, lake: Lake
 ) -> None:
     lake.write(DAYS[:2], 1)
-    assert not lake.run(*DAYS)  # The third day never came: it alone is withheld.
-    log = read_log(lake.catalog.warehouse, lake.gold)
+    assert not lake.run(GOLD, DAYS[0], DAYS[-1])  # The third day never came: it alone is withheld.
+    log = lake.read_log(GOLD)
     assert set(log.publishes) == {*DAYS[:2]}
     assert log.publishes[DAYS[0]].record.input_versions == {"theirs/meters": 0}
     lake.write(DAYS[2:], 1)
-    assert lake.find_due() == [DAYS[2], DAYS[2]]
-    assert lake.run(DAYS[2])
-    assert lake.find_due() == []
+    assert lake.find_stale() == [DAYS[2]]
+    assert lake.run(GOLD, DAYS[2])
+    assert lake.find_stale() == []
     lake.write([DAYS[1]], 2)
-    assert lake.find_due() == [DAYS[1], DAYS[1]]
-    found = find_run_requests(
-        lake.catalog,
-        lake.instance,
-        lake.defs.get_repository_def().asset_graph,
-        lake.catalog.warehouse,
-        Memory(),
-        landing_root="",
-        late_days=90,
-    )
-    assert [(work.table, work.first, work.last) for work in found.requested] == [
-        ("gold/days", DAYS[1], DAYS[1])
-    ]
-    assert lake.run(DAYS[1])
+    assert lake.find_stale() == [DAYS[1]]
+    assert lake.find_requested() == [(GOLD.key, DAYS[1], DAYS[1])]
+    assert lake.run(GOLD, DAYS[1])
     DeltaTable(lake.root / "theirs").optimize.compact()
-    assert lake.find_due() == []
+    assert lake.find_stale() == []
 
 
 DELTA = "delta.`{uri}`"

@@ -7,25 +7,21 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from dagster import AssetKey, DagsterInstance, Definitions
+from dagster import DagsterInstance
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
 from backfill_engine import (
     Calendar,
-    Catalog,
     Column,
     DeclarationError,
     ExternalDelta,
     InputWindow,
-    Settings,
     Table,
     Upstream,
-    build_defs,
     required,
     table_asset,
 )
-from backfill_engine.asset_definitions import find_catalogs
 from backfill_engine.contents.partition_contents import read_back
 from backfill_engine.errors import PartitionRangeError, TableError
 from backfill_engine.extras.comparison.contents import read_contents
@@ -33,15 +29,13 @@ from backfill_engine.extras.comparison.golden import read_golden
 from backfill_engine.grains import HOURS, WHOLE
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.side_tables import read_kept_aside
-from backfill_engine.lake.table_log import TableLog, read_log
+from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.orchestration.planning.planning import open_planner
 from backfill_engine.orchestration.planning.plans import Only
-from backfill_engine.orchestration.planning.run_requests import Memory, find_run_requests
-from backfill_engine.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
 from backfill_engine.orchestration.selecting.selections import find_touched_partitions
 from backfill_engine.proof.certificates import find_certificates
 from backfill_engine.proof.verification import verify_run
+from backfill_engine_tests.pipeline.mapped_tables import MappedTables, define_tables
 from backfill_engine_tests.pipeline.publishing import Lake as PublishersLake
 
 DAYS = ("2024-01-01", "2024-01-02", "2024-01-03")
@@ -57,13 +51,8 @@ WHOLE_RANGE = ("whole", "whole")
 
 
 @dataclass(frozen=True)
-class City:
+class City(MappedTables):
     """Somebody's trips and zones, and tables of ours that read them."""
-
-    root: Path
-    defs: Definitions
-    catalog: Catalog
-    instance: DagsterInstance
 
     def write_zones(self, *boroughs: str) -> None:
         """Writes all of their zones, by their program."""
@@ -76,43 +65,14 @@ class City:
         rows = pa.table({"day": days, "zone": pa.array([0, 1] * len(DAYS), pa.int32())})
         write_deltalake(self.root / "trips", rows, partition_by=["day"])
 
-    def run(self, key: str, first: str, last: str) -> bool:
-        """Publishes partitions of a table of ours."""
-        result = self.defs.resolve_implicit_global_asset_job_def().execute_in_process(
-            instance=self.instance,
-            asset_selection=[AssetKey(key.split("/"))],
-            tags={RANGE_START_TAG: first, RANGE_END_TAG: last},
-            raise_on_error=False,
-        )
-        return result.success
-
     def find_stale(self) -> dict[str, Sequence[tuple[str, str]]]:
         """Finds what a plan of what is stale would run, by table."""
-        graph, now = self.defs.get_repository_def().asset_graph, dt.datetime.now(tz=dt.UTC)
         ranges = {
             table: WHOLE_RANGE if table.grain == WHOLE else (DAYS[0], DAYS[-1])
             for table in self.catalog.tables
         }
-        planner = open_planner(self.instance, graph, self.catalog, now=now)
-        plan = planner.plan(ranges, only=[Only.STALE])
+        plan = self.plan(ranges, Only.STALE)
         return {table.table: table.ranges for table in plan.tables if table.ranges}
-
-    def find_requested(self) -> list[tuple[str, str, str]]:
-        """Finds what the sensor would request."""
-        found = find_run_requests(
-            self.catalog,
-            self.instance,
-            self.defs.get_repository_def().asset_graph,
-            self.catalog.warehouse,
-            Memory(),
-            landing_root="",
-            late_days=90,
-        )
-        return [(work.table, work.first, work.last) for work in found.requested]
-
-    def read_log(self, key: str) -> TableLog:
-        """Reads the log of a table of ours."""
-        return read_log(self.catalog.warehouse, self.catalog.find_table(key))
 
 
 @pytest.fixture
@@ -140,13 +100,9 @@ def city(tmp_path: Path, instance: DagsterInstance) -> City:
         trips = window.read_whole(gold).groupBy("borough").sum("trips")
         return trips.toDF("borough", "trips")
 
-    defs = build_defs(
-        [ref_zones, gold_boroughs, gold_total],
-        lakehouse=Settings(landing=f"{tmp_path}/landing", warehouse=f"{tmp_path}/warehouse"),
-        calendar=Calendar(dt.date(2024, 1, 1), dt.date(2024, 1, 4)),
-    )
-    (catalog,) = find_catalogs(defs.get_repository_def().asset_graph)
-    return City(tmp_path, defs, catalog, instance)
+    calendar = Calendar(dt.date(2024, 1, 1), dt.date(2024, 1, 4))
+    defs = define_tables(tmp_path, [ref_zones, gold_boroughs, gold_total], calendar)
+    return City(tmp_path, defs, instance)
 
 
 @pytest.mark.spark

@@ -7,32 +7,25 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from dagster import AssetKey, DagsterInstance, Definitions
+from dagster import AssetKey, DagsterInstance
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from backfill_engine import (
     Calendar,
-    Catalog,
     Column,
     DatabaseTable,
     FunctionSource,
     InputWindow,
     Partition,
-    Settings,
     Table,
-    build_defs,
     build_landed_rows,
     required,
     table_asset,
 )
-from backfill_engine.asset_definitions import find_catalogs
 from backfill_engine.extras.landing import Budget, observe_landing_zone
-from backfill_engine.lake.table_log import read_log
-from backfill_engine.orchestration.planning.planning import open_planner
 from backfill_engine.orchestration.planning.plans import Only
-from backfill_engine.orchestration.planning.run_requests import Memory, find_run_requests
-from backfill_engine.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
+from backfill_engine_tests.pipeline.mapped_tables import MappedTables, define_tables
 
 DAYS = ("2024-01-01", "2024-01-02", "2024-01-03")
 DAY = required("day", "DATE", "Day.")
@@ -46,13 +39,9 @@ RATES = Table("raw", "rates", "day", (DAY, required("rate", "DOUBLE", "Dollars f
 
 
 @dataclass(frozen=True)
-class Shop:
+class Shop(MappedTables):
     """Orders in a database, and rates that functions read; a table of each."""
 
-    root: Path
-    defs: Definitions
-    catalog: Catalog
-    instance: DagsterInstance
     rates: dict[str, float]
 
     def write(self, statement: str) -> None:
@@ -60,40 +49,13 @@ class Shop:
         with sa.create_engine(f"sqlite:///{self.root}/shop.db").begin() as connection:
             connection.exec_driver_sql(statement)
 
-    def run(self, table: Table, *days: str) -> bool:
-        """Publishes days."""
-        result = self.defs.resolve_implicit_global_asset_job_def().execute_in_process(
-            instance=self.instance,
-            asset_selection=[AssetKey([table.layer, table.name])],
-            tags={RANGE_START_TAG: days[0], RANGE_END_TAG: days[-1]},
-            raise_on_error=False,
-        )
-        return result.success
+    def find_stale(self, table: Table) -> list[str]:
+        """The days that a plan of what is stale or failed would run."""
+        return self.find_due(table, DAYS[0], DAYS[-1], Only.STALE, Only.FAILED)
 
-    def find_due(self) -> dict[str, list[str]]:
-        """The days that a plan of what is stale or failed would run, by table."""
-        graph, now = self.defs.get_repository_def().asset_graph, dt.datetime.now(tz=dt.UTC)
-        planner = open_planner(self.instance, graph, self.catalog, now=now)
-        ranges = {
-            self.catalog.find_table(table.key): (DAYS[0], DAYS[-1]) for table in (ORDERS, RATES)
-        }
-        plan = planner.plan(ranges, only=[Only.STALE, Only.FAILED])
-        return {
-            table.table: [key for ends in table.ranges for key in ends] for table in plan.tables
-        }
-
-    def find_requested(self, table: Table) -> list[tuple[str, str]]:
+    def find_ranges(self, table: Table) -> list[tuple[str, str]]:
         """The ranges of a table that the sensor would run."""
-        found = find_run_requests(
-            self.catalog,
-            self.instance,
-            self.defs.get_repository_def().asset_graph,
-            self.catalog.warehouse,
-            Memory(),
-            landing_root="",
-            late_days=90,
-        )
-        return [(work.first, work.last) for work in found.requested if work.table == table.key]
+        return [(first, last) for name, first, last in self.find_requested() if name == table.key]
 
     def observe(self, table: Table) -> list[tuple[str, str]]:
         """Observes what is there; returns what changed, by day."""
@@ -134,15 +96,11 @@ def shop(tmp_path: Path, instance: DagsterInstance, monkeypatch: pytest.MonkeyPa
     @table_asset(RATES, landing=source)
     def raw_rates(window: InputWindow) -> DataFrame:
         """One row per day."""
-        return window.read_landing().select("day", "rate")
+        return window.read_landing().select("day", "rate").where("rate < 100")
 
-    defs = build_defs(
-        [raw_orders, raw_rates],
-        lakehouse=Settings(landing=f"{tmp_path}/landing", warehouse=f"{tmp_path}/warehouse"),
-        calendar=Calendar(dt.date(2024, 1, 1), dt.date(2024, 1, 4)),
-    )
-    (catalog,) = find_catalogs(defs.get_repository_def().asset_graph)
-    found = Shop(tmp_path, defs, catalog, instance, rates)
+    calendar = Calendar(dt.date(2024, 1, 1), dt.date(2024, 1, 4))
+    defs = define_tables(tmp_path, [raw_orders, raw_rates], calendar)
+    found = Shop(tmp_path, defs, instance, rates)
     found.write("CREATE TABLE orders (id int, note text, 'on' date)")
     found.write(
         "INSERT INTO orders VALUES (1, 'a', '2024-01-01'), (2, 'b', '2024-01-01'),"
@@ -153,23 +111,25 @@ def shop(tmp_path: Path, instance: DagsterInstance, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.spark
 def test_changes_of_a_database_make_stale_their_days_alone(spark: SparkSession, shop: Shop) -> None:
-    assert not shop.run(ORDERS, *DAYS)  # The third day never came: it alone is withheld.
-    log = read_log(shop.catalog.warehouse, ORDERS)
+    assert not shop.run(
+        ORDERS, DAYS[0], DAYS[-1]
+    )  # The third day never came: it alone is withheld.
+    log = shop.read_log(ORDERS)
     assert {key: publish.rows for key, publish in log.publishes.items()} == {DAYS[0]: 2, DAYS[1]: 1}
     record = log.publishes[DAYS[0]].record
     assert record.consumed.landed[DAYS[0]].files == 0
     assert "partitions" in str(record.input_versions["landing/orders"])
-    assert shop.find_due()["raw/orders"] == []
-    assert shop.find_requested(ORDERS) == []
+    assert shop.find_stale(ORDERS) == []
+    assert shop.find_ranges(ORDERS) == []
     shop.write("UPDATE orders SET note = 'x' WHERE id = 3")
-    assert shop.find_requested(ORDERS) == [(DAYS[1], DAYS[1])]
-    assert shop.find_due()["raw/orders"] == [DAYS[1]] * 2
+    assert shop.find_ranges(ORDERS) == [(DAYS[1], DAYS[1])]
+    assert shop.find_stale(ORDERS) == [DAYS[1]]
     shop.write("DELETE FROM orders WHERE id = 1")
-    assert shop.find_requested(ORDERS) == [(DAYS[0], DAYS[1])]
+    assert shop.find_ranges(ORDERS) == [(DAYS[0], DAYS[1])]
     assert shop.run(ORDERS, *DAYS[:2])
-    assert shop.find_requested(ORDERS) == []
+    assert shop.find_ranges(ORDERS) == []
     shop.write("INSERT INTO orders VALUES (7, 'g', '2024-01-03')")
-    assert shop.find_requested(ORDERS) == [(DAYS[2], DAYS[2])]
+    assert shop.find_ranges(ORDERS) == [(DAYS[2], DAYS[2])]
     # An order without a day is counted and named; one whose number is none is rejected.
     shop.write("INSERT INTO orders VALUES (8, 'h', null), ('many', 'i', '2024-01-03')")
     shop.run(ORDERS, DAYS[2])
@@ -193,17 +153,28 @@ def test_changes_of_a_database_make_stale_their_days_alone(spark: SparkSession, 
 def test_changes_that_functions_tell_make_stale_their_days_alone(
     spark: SparkSession, shop: Shop
 ) -> None:
-    assert not shop.run(RATES, *DAYS)
-    assert set(read_log(shop.catalog.warehouse, RATES).publishes) == {*DAYS[:2]}
-    assert shop.find_requested(RATES) == []
+    assert not shop.run(RATES, DAYS[0], DAYS[-1])
+    assert set(shop.read_log(RATES).publishes) == {*DAYS[:2]}
+    assert shop.find_ranges(RATES) == []
     shop.rates[DAYS[1]] = 1.3
-    assert shop.find_requested(RATES) == [(DAYS[1], DAYS[1])]
-    assert shop.find_due()["raw/rates"] == [DAYS[1]] * 2
+    assert shop.find_ranges(RATES) == [(DAYS[1], DAYS[1])]
+    assert shop.find_stale(RATES) == [DAYS[1]]
     assert shop.run(RATES, DAYS[1])
-    assert shop.find_requested(RATES) == []
+    assert shop.find_ranges(RATES) == []
     del shop.rates[DAYS[0]]
-    assert shop.find_requested(RATES) == [(DAYS[0], DAYS[0])]
+    assert shop.find_ranges(RATES) == [(DAYS[0], DAYS[0])]
     assert not shop.run(RATES, DAYS[0])  # What was there and is gone is for a person to look at.
+    shop.rates[DAYS[2]] = 110.0
+    assert not shop.run(RATES, DAYS[2])
+    (run,) = shop.instance.get_runs(limit=1)
+    texts = [
+        str(record.event_log_entry)
+        for record in shop.instance.get_records_for_run(run.run_id).records
+    ]
+    assert any(
+        "rows + duplicates dropped + rejects (0) - records of the source (1)" in text
+        for text in texts
+    )
 
 
 def test_what_changed_is_observed_and_shown(shop: Shop) -> None:

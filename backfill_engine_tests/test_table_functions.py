@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from dagster import AssetKey, DagsterInstance, Definitions
+from dagster import AssetKey, DagsterInstance
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -20,7 +20,6 @@ from backfill_engine import (
     Column,
     DeclarationError,
     ParquetFiles,
-    Settings,
     Table,
     TableAsset,
     build_defs,
@@ -30,8 +29,8 @@ from backfill_engine import (
     window,
 )
 from backfill_engine.grains import MONTHS
-from backfill_engine.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
-from backfill_engine.rules import Reconciled, RowCount
+from backfill_engine.rules import RowCount
+from backfill_engine_tests.pipeline.mapped_tables import MappedTables, build_mapped_tables
 
 JANUARY = Calendar(dt.date(2024, 1, 1), dt.date(2024, 2, 1))
 FILES = ParquetFiles(
@@ -77,26 +76,21 @@ class Lake:
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.table(columns), path)
 
-    def define(self, *assets: TableAsset) -> Definitions:
+    def define(self, *assets: TableAsset) -> MappedTables:
         """Defines assets that read and write there."""
-        lakehouse = Settings(landing=f"{self.root}/landing", warehouse=f"{self.root}/warehouse")
-        return build_defs(list(assets), lakehouse=lakehouse, calendar=JANUARY)
+        return build_mapped_tables(self.root, assets, self.instance, JANUARY)
 
     def run(
         self, *assets: TableAsset, first: str, last: str, beside: Sequence[TableAsset] = ()
     ) -> dict[str, list[str]]:
         """Publishes a range of tables; returns the days that each has of it, by key."""
-        job = self.define(*assets, *beside).resolve_implicit_global_asset_job_def()
-        keys = {asset.table.key: AssetKey(asset.table.key.split("/")) for asset in assets}
-        job.execute_in_process(
-            instance=self.instance,
-            asset_selection=[*keys.values()],
-            tags={RANGE_START_TAG: first, RANGE_END_TAG: last},
-            raise_on_error=False,
-        )
+        tables = [asset.table for asset in assets]
+        self.define(*assets, *beside).run(tables[0], first, last, *tables[1:])
         return {
-            key: sorted(self.instance.get_materialized_partitions(asset_key))
-            for key, asset_key in keys.items()
+            table.key: sorted(
+                self.instance.get_materialized_partitions(AssetKey.from_user_string(table.key))
+            )
+            for table in tables
         }
 
     def read(self, key: str) -> list[dict[str, Any]]:
@@ -193,7 +187,7 @@ def test_what_is_declared_is_found_from_the_function_and_its_inputs() -> None:
         compute
     )
     assert asset.table.column_names == ("day", "zone")
-    assert asset.table.rules == (RowCount(), Reconciled())
+    assert asset.table.rules == (RowCount(),)
     assert asset.landing == FILES
     assert asset.compute.__doc__ == "Trips as they are."
     of_window = table("c/d", partition_by="until", inputs={"trips": window(asset, days=7)})(compute)

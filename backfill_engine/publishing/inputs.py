@@ -88,6 +88,13 @@ class PinnedInputs:
             return self
         return replace(self, listing=self.listing.restrict(partitions))
 
+    def find_mapped(
+        self, recipe: Recipe, partitions: Sequence[Partition]
+    ) -> dict[str, Mapping[str, Sequence[str]] | None]:
+        """Finds what each partition reads of the inputs in `recipe.mapped`, by their keys."""
+        found = recipe.map_inputs([partition.key for partition in partitions])
+        return {name: found[name] and self.windows.get(name, found[name]) for name in found}
+
     def find_never_landed(self) -> set[str]:
         """Finds the keys of partitions without files, now or ever.
 

@@ -183,6 +183,7 @@ class Publisher:
             inputs=pinned.inputs,
             listing=pinned.restrict(partitions).listing,
             extra_fields=target.extra_fields,
+            mapped=pinned.find_mapped(self.recipe, partitions),
         )
 
 

@@ -68,6 +68,7 @@ class ReadTest:
             inputs={**self.inputs, source.table.key: source},
             extra_fields=self.log.extra_fields,
             overlays={source.table.key: overlay},
+            mapped=self.recipe.map_inputs(keys),
         )
         as_usual = Run(
             run_id=run.run_id,

@@ -1,7 +1,7 @@
 """What is needed to compute a table: its inputs, its function, and what it is reconciled with."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import CodeType
 from typing import TypeAlias
 
@@ -14,6 +14,8 @@ from backfill_engine.tables.declarations import Table
 
 Compute: TypeAlias = Callable[[InputWindow], DataFrame]
 CountSource: TypeAlias = Callable[[InputWindow], Mapping[str, int]]
+MapKeys: TypeAlias = Callable[[Collection[str]], Mapping[str, Sequence[str]]]
+"""Finds the partitions of an input that a mapping gives for each of a table's."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Recipe:
         code_version: hash of all that decides what `compute` returns.
         serves: of a served table, the version that is read, once that is chosen.
         guards: keys of those inputs of which nothing is published that it couldn't be built over.
+        mapped: by table key, which partitions are read of inputs whose mapping doesn't go by values
+            of partitions; None where all are.
     """
 
     table: Table
@@ -41,6 +45,11 @@ class Recipe:
     code_version: str = ""
     serves: str = ""
     guards: frozenset[str] = frozenset()
+    mapped: Mapping[str, MapKeys | None] = field(default_factory=dict, compare=False)
+
+    def map_inputs(self, keys: Collection[str]) -> dict[str, Mapping[str, Sequence[str]] | None]:
+        """Finds what partitions read of the inputs in `mapped`."""
+        return {name: find and find(keys) for name, find in self.mapped.items()}
 
     @property
     def unread(self) -> frozenset[str]:

@@ -3,7 +3,8 @@
 Partitions must meet the rules to be published. Each rule belongs to one check, which answers one
 question:
 
-- `partition_is_complete`: RowCount, Reconciled; and of every table, Emptied, Shrink, LandedFiles
+- `partition_is_complete`: RowCount, Reconciled; and of every table, Emptied, Shrink, LandedFiles,
+  LandedRecords
 - `partition_is_valid`: Rejects, Nulls, Values, Agreement, Variation; and of every table,
   RequiredColumns, UniqueKeys, DeclaredFields, TextLengths
 - `partition_is_stable`: Drift

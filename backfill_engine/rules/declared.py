@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from backfill_engine.rules.count_rules import ROW_COUNT
+from backfill_engine.rules.count_rules import ROW_COUNT, Reconciled
 from backfill_engine.rules.finding_names import FindingName
 from backfill_engine.rules.measured import list_some
 from backfill_engine.rules.rule import (
@@ -123,6 +123,15 @@ class LandedFiles(Rule, check=Check.COMPLETE):
         ):
             if names:
                 yield Finding(rule, len(names), f"{what}: {list_some(names)}", outcome)
+
+
+class LandedRecords(Reconciled, check=Check.COMPLETE):
+    """Demands that every record of a source is a row, a duplicate dropped, or rejected."""
+
+    def judge(self, subject: Subject) -> Findings:
+        """Judges only what is computed from a source that counts its records."""
+        if subject.landed is not None and subject.source_records is not None:
+            yield from super().judge(subject)
 
 
 REQUIRED_COLUMNS = FindingName(

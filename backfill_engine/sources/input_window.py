@@ -2,7 +2,7 @@
 
 import datetime as dt
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import sub
@@ -14,6 +14,7 @@ from backfill_engine.grains.overlaps import find_before, find_cover
 from backfill_engine.lake.partitions import (
     Partition,
     Slice,
+    build_partitions,
     build_predicate,
     build_table_predicate,
     widen_slices,
@@ -73,6 +74,8 @@ class InputWindow:
         extra_fields: fields of the source that the table has beyond its declaration.
         overlays: by table key, partitions of inputs that are read from elsewhere, as of a
             rehearsal.
+        mapped: by table key, of inputs whose mapping doesn't go by values of partitions, the keys
+            that each partition reads; None for all rows.
     """
 
     spark: SparkSession
@@ -82,6 +85,7 @@ class InputWindow:
     listing: Listing | None = None
     extra_fields: tuple[str, ...] = ()
     overlays: Mapping[str, Overlay] = field(default_factory=dict)
+    mapped: Mapping[str, Mapping[str, Sequence[str]] | None] = field(default_factory=dict)
 
     @property
     def table(self) -> Table:
@@ -118,14 +122,16 @@ class InputWindow:
             table: one of the inputs that the asset declares.
             column: of the type of the partition column; the input's folder column, or one with
                 tight file statistics, so that other files are skipped. What an input of another
-                grain is partitioned by gives its partitions that hold any value of the window.
+                grain is partitioned by gives its partitions that hold any value of the window; and
+                of an input with a mapping such as `LastPartitionMapping` those of the mapping.
             days_before: how far the window reaches back before each partition.
             days_after: how far it reaches on behind each.
         """
         rows = self.read_whole(table)
-        if not self.table.partition_by:
-            return rows
         read, grain = self._find_input(table)[0].table, self.table.grain
+        is_of_partition = column in (read.partition_by, read.folder_by)
+        if not self.table.partition_by or (is_of_partition and read.key in self.mapped):
+            return rows
         if grain.is_named and (days_before or days_after or column != read.partition_by):
             raise TableError(
                 f"{self.table.key} is partitioned by {grain}: read {read.key} by the column that "
@@ -136,7 +142,7 @@ class InputWindow:
             before=dt.timedelta(days=days_before),
             after=dt.timedelta(days=days_after),
         )
-        if column in (read.partition_by, read.folder_by):
+        if is_of_partition:
             covers = [find_cover(read.grain, slice_.start, slice_.end) for slice_ in slices]
             covered = slices if read.grain == grain else [Slice(*cover) for cover in covers]
             return rows.where(build_table_predicate(read, covered))
@@ -145,14 +151,19 @@ class InputWindow:
         return rows.where(build_predicate(column, slices, grain if is_alike else None))
 
     def read_whole(self, table: Table) -> DataFrame:
-        """Reads all rows of an input table, such as a dimension.
+        """Reads all rows of an input table, such as a dimension; of a mapping those that it gives.
 
         Args:
             table: one of the inputs that the asset declares, without partitions, or with a mapping
-                that gives all of its partitions.
+                such as `AllPartitionMapping`.
         """
         log, overlay = self._find_input(table)
-        return overlay.read_over(self.spark, log) if overlay else read_table(self.spark, log)
+        rows = overlay.read_over(self.spark, log) if overlay else read_table(self.spark, log)
+        if (windows := self.mapped.get(log.table.key)) is None:
+            return rows
+        keys = {key for partition in self.partitions for key in windows.get(partition.key, ())}
+        slices = [partition.slice for partition in build_partitions(log.table, keys)]
+        return rows.where(build_table_predicate(log.table, slices) if slices else "false")
 
     def _find_input(self, table: Table) -> tuple[TableLog, Overlay | None]:
         """Finds an input by its declaration, which knows nothing of the keys of assets."""
@@ -219,7 +230,7 @@ class InputWindow:
     def count_input(self, table: Table, *, before: int = 0) -> dict[str, int]:
         """Counts the rows of an input's partitions that hold any value of each partition's window.
 
-        They are counted from the log.
+        They are counted from the log; of an input in `mapped` those of its mapping.
 
         Args:
             table: the input, as declared.
@@ -229,6 +240,10 @@ class InputWindow:
         grain = log.table.grain
         counts = log.count_rows()
         counts = overlay.count_over(counts) if overlay else counts
+        if log.table.key in self.mapped:
+            keys = [partition.key for partition in self.partitions]
+            windows = self.mapped[log.table.key] or dict.fromkeys(keys, tuple(counts))
+            return {key: sum(counts.get(read, 0) for read in windows.get(key, ())) for key in keys}
         by_number = {grain.find_number(grain.find_start(key)): rows for key, rows in counts.items()}
         numbers = sorted(by_number)
         sums = [0, *accumulate(by_number[number] for number in numbers)]

@@ -30,6 +30,7 @@ from backfill_engine.audit_columns import (
     REJECTED_LINE,
 )
 from backfill_engine.errors import DeclarationError
+from backfill_engine.grains.dates import Days
 from backfill_engine.grains.grain import Grain, SliceBound
 from backfill_engine.grains.names import Pair, Pairs
 from backfill_engine.grains.overlaps import find_before
@@ -44,6 +45,7 @@ from backfill_engine.lake.landing import (
 from backfill_engine.lake.partitions import Partition, build_predicate, sort_partitions
 from backfill_engine.lake.reader import add_folder
 from backfill_engine.rules.measured import Landed
+from backfill_engine.rules.rule import INTEGERS
 from backfill_engine.sources.landed_lines import find_same_in_groups
 from backfill_engine.sources.landing_names import (
     BEING_WRITTEN,
@@ -153,10 +155,21 @@ class PatternFiles(Source, ABC):
                 f"{table.key}: {self.owner} can't name a partition by {table.grain} ({error}): "
                 "write {partition} for its key"
             ) from error
-        if self.where and self.fields and self.where not in {f.name for f in self.fields}:
+        if not self.where or not self.fields:
+            return
+        field = next((field for field in self.fields if field.name == self.where), None)
+        if field is None:
             raise DeclarationError(
                 f"{table.key}: `where` of {self.owner} is `{self.where}`, and no record has that "
                 f"field: choose of {', '.join(field.name for field in self.fields)}"
+            )
+        kind, bound_type = field.parsed_type.kind, table.grain.bound_type
+        if not can_say(kind, table.grain):
+            days = ", or partition by Days" if kind in INTEGERS and bound_type == "DATE" else ""
+            raise DeclarationError(
+                f"{table.key}: `where` of {self.owner} is `{self.where}`, which is {field.type} "
+                f"and says no partition by {table.grain}: name a field of "
+                f"{', '.join(sorted(_KINDS[bound_type]))}{days}"
             )
 
     def describe_place(self, table: Table) -> tuple[str, str]:
@@ -190,6 +203,10 @@ class PatternFiles(Source, ABC):
     @abstractmethod
     def find_fault(self, file: LandingFile) -> str:
         """Finds why a file can't be read as it is declared, in words; empty if it can."""
+
+    def find_where_fault(self, file: LandingFile, grain: Grain) -> str:
+        """Finds why the type of a file's field `where` says no partition; empty if it has none."""
+        return ""
 
     @abstractmethod
     def count_by_text(self, file: LandingFile) -> Counter[str | None]:
@@ -386,7 +403,11 @@ class PatternListing(LineListing):
 
     @cached_property
     def _found_faults(self) -> dict[LandingFile, str]:
-        found = {spanning.file: self.source.find_fault(spanning.file) for spanning in self.files}
+        source, grain = self.source, self.table.grain
+        found = {
+            file: source.find_fault(file) or source.find_where_fault(file, grain)
+            for file in dict.fromkeys(spanning.file for spanning in self.files)
+        }
         return {file: fault for file, fault in found.items() if fault}
 
     def fingerprint(self) -> str:
@@ -453,7 +474,7 @@ class PatternListing(LineListing):
             return named.where(build_predicate(by, slices, grain))
         start = look_up_file({name: str(span.start) for name, span in spans.items()}, type_)
         end = look_up_file({name: str(span.end) for name, span in spans.items()}, type_)
-        value = build_partition_value(F.col(WHERE), type_)
+        value = build_partition_value(WHERE, self.table.grain)
         is_own = F.coalesce((value >= start) & (value < end), F.lit(False))  # noqa: FBT003
         placed = rows.withColumns(
             {
@@ -473,7 +494,7 @@ class PatternListing(LineListing):
         grain, counted = self.table.grain, Counter[int]()
         for spanning in self.files:
             for text, records in self.source.count_by_text(spanning.file).items():
-                value = read_partition_value(text, grain.bound_type)
+                value = read_partition_value(text, grain)
                 is_own = value is not None and spanning.start <= value < spanning.end  # type: ignore[operator]
                 counted[grain.find_number(value if is_own else spanning.start)] += records
         return {
@@ -519,31 +540,77 @@ class PatternListing(LineListing):
         return f"{pattern} isn't there"
 
 
+_KINDS = {
+    "DATE": frozenset({"DATE", "STRING", "TIMESTAMP", "TIMESTAMP_NTZ"}),
+    "TIMESTAMP": frozenset({"STRING", "TIMESTAMP", "TIMESTAMP_NTZ"}),
+    "BIGINT": INTEGERS | {"DECIMAL", "STRING"},
+}
+"""Kinds of types of fields that can say a value of a partition column."""
+
 _DAY_FORM = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_TIME_FORM = r"[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
+_TIME_FORM = r"[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6}0*)?)?"
+_OFFSET_FORM = "[+-](?:0[0-9]|1[0-7]):?[0-5][0-9]"
 _FORMS = {
-    "DATE": f"^{_DAY_FORM}(?:{_TIME_FORM}Z?)?$",
-    "TIMESTAMP": f"^{_DAY_FORM}{_TIME_FORM}Z?$",
+    "DATE": f"^{_DAY_FORM}(?:{_TIME_FORM}(?:Z|{_OFFSET_FORM})?)?$",
+    "TIMESTAMP": f"^{_DAY_FORM}{_TIME_FORM}(?:Z|{_OFFSET_FORM})?$",
     "BIGINT": "^-?[0-9]{1,18}$",
 }
-"""How the value of a partition column is written, in Python and in Spark; a time is UTC's."""
+"""How the value of a partition column is written, in Python and in Spark; a time is UTC's, if it
+says no offset."""
 
 
-def build_partition_value(text: SparkColumn, type_: str) -> SparkColumn:
-    """Builds the value that a text says, of a partition column's type; null if it says none."""
-    written = F.substring(text, 1, 10) if type_ == "DATE" else text
-    return F.when(text.rlike(_FORMS[type_]), written.try_cast(type_))
+def can_say(kind: str, grain: Grain) -> bool:
+    """Tells whether values of a kind of types can say a partition."""
+    is_day = isinstance(grain, Days) and kind in INTEGERS
+    return is_day or kind in _KINDS[grain.bound_type]
 
 
-def read_partition_value(text: str | None, type_: str) -> SliceBound | None:
+def _write_form(days: Days) -> str:
+    """Writes the form of a day as a column holds it."""
+    form = days.format.replace(".", r"\.").replace("%Y", "[0-9]{4}")
+    return f"^{form.replace('%m', '[0-9]{2}').replace('%d', '[0-9]{2}')}$"
+
+
+def build_partition_value(column: str, grain: Grain) -> SparkColumn:
+    """Builds the value that a text says, of the grain's bounds; null if it says none.
+
+    Args:
+        column: that has the text.
+        grain: of the table; `Days` are read as they write days, too.
+    """
+    text, type_ = F.col(column), grain.bound_type
+    value = text.try_cast(type_)
+    if type_ == "DATE":
+        moment = text.try_cast("timestamp").cast("date")
+        day = F.substring(text, 1, 10).try_cast("date")
+        value = F.when(text.rlike(f"{_OFFSET_FORM}$"), moment).otherwise(day)
+    value = F.when(text.rlike(_FORMS[type_]), value)
+    if isinstance(grain, Days):
+        written = F.expr(f"date_from_unix_date({grain.number_sql(column)})")
+        return F.when(text.rlike(_write_form(grain)), written).otherwise(value)
+    return value
+
+
+def read_partition_value(text: str | None, grain: Grain) -> SliceBound | None:
     """Reads what `build_partition_value` builds."""
-    if text is None or not re.match(_FORMS[type_].replace("$", r"\Z"), text):
+    if text is None:
         return None
-    if type_ == "BIGINT":
-        return int(text)
+    type_ = grain.bound_type
     try:
-        if type_ == "DATE":
+        if isinstance(grain, Days) and _is_written(text, _write_form(grain)):
+            return grain.find_value(text)
+        if not _is_written(text, _FORMS[type_]):
+            return None
+        if type_ == "BIGINT":
+            return int(text)
+        if type_ == "DATE" and not re.search(f"{_OFFSET_FORM}$", text):
             return dt.date.fromisoformat(text[:10])
-        return dt.datetime.fromisoformat(text.removesuffix("Z")).replace(tzinfo=dt.UTC)
-    except ValueError:
+        moment = dt.datetime.fromisoformat(text)
+        moment = moment.astimezone(dt.UTC) if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+        return moment.date() if type_ == "DATE" else moment
+    except (ValueError, OverflowError):
         return None
+
+
+def _is_written(text: str, form: str) -> bool:
+    return re.match(form.replace("$", r"\Z"), text) is not None

@@ -32,10 +32,11 @@ from backfill_engine.audit_columns import (
     REJECTED_LINE,
 )
 from backfill_engine.errors import DeclarationError, LandingError
+from backfill_engine.grains.grain import Grain
 from backfill_engine.lake.landing import LandingFile, open_landing_zone
 from backfill_engine.sources.landed_lines import UNREADABLE, count_lines, read_pieces
 from backfill_engine.sources.landing_names import plan_reads
-from backfill_engine.sources.pattern_files import WHERE, PatternFiles
+from backfill_engine.sources.pattern_files import WHERE, PatternFiles, can_say
 from backfill_engine.tables.column_types import BARE
 from backfill_engine.tables.columns import Column
 
@@ -279,6 +280,14 @@ class CsvFiles(ColumnFiles):
             )
 
 
+_ARROW_KINDS = {
+    **dict.fromkeys(("int", "uint"), "INT"),
+    **dict.fromkeys(("float", "double", "halffloat"), "DOUBLE"),
+    **{"bool": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP"},
+}
+"""Kinds of types, as they are declared, by how the names of Arrow's begin."""
+
+
 @dataclass(frozen=True)
 class ParquetFiles(ColumnFiles):
     """Parquet: `ParquetFiles("trips/{partition:%Y-%m}.parquet", where="pickup")`."""
@@ -291,6 +300,14 @@ class ParquetFiles(ColumnFiles):
         filesystem, path = open_landing_zone(file.uri)
         schema = pq.read_schema(path, filesystem=filesystem)
         return tuple((field.name, str(field.type)) for field in schema)
+
+    def find_where_fault(self, file: LandingFile, grain: Grain) -> str:
+        """Finds whether the column `where` is a number or a day where the grain has none."""
+        type_ = dict(self.read_columns(file)).get(self.where, "")
+        kind = next((kind for name, kind in _ARROW_KINDS.items() if type_.startswith(name)), "")
+        if not kind or can_say(kind, grain):
+            return ""
+        return f"has {self.where} as {type_}, which says no partition by {grain}: correct `where`"
 
     def count_by_text(self, file: LandingFile) -> Counter[str | None]:
         """Counts the rows by what their column `where` holds."""

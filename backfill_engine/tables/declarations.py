@@ -11,11 +11,12 @@ from backfill_engine.errors import DeclarationError
 from backfill_engine.grains.dates import DAYS
 from backfill_engine.grains.grain import Grain
 from backfill_engine.grains.whole import WHOLE
-from backfill_engine.rules.count_rules import Shrink
+from backfill_engine.rules.count_rules import Reconciled, Shrink
 from backfill_engine.rules.declared import (
     DeclaredFields,
     Emptied,
     LandedFiles,
+    LandedRecords,
     RequiredColumns,
     TextLengths,
     UniqueKeys,
@@ -166,7 +167,7 @@ class Table:
     def all_rules(self) -> tuple[Rule, ...]:
         """Lists the rules that follow from the declaration itself, then those that it names.
 
-        A rule `Shrink` of its own takes the place of the one that every table has.
+        Rules `Shrink` and `Reconciled` of its own take the places of those that every table has.
         """
         required_names = tuple(column.name for column in self.columns if not column.nullable)
         of_source = Emptied(empty=self.empty), LandedFiles()
@@ -180,9 +181,13 @@ class Table:
             *((TextLengths(lengths),) if lengths else ()),
             UniqueKeys(self.natural_key),
         )
-        shrinks = any(isinstance(rule, Shrink) for rule in self.rules)
-        shrink = () if shrinks else (Shrink(),)
-        return (*of_source, *shrink, *of_columns, DeclaredFields(self.max_new_fields), *self.rules)
+        of_counts = tuple(
+            rule
+            for rule, kind in ((LandedRecords(), Reconciled), (Shrink(), Shrink))
+            if not any(isinstance(own, kind) for own in self.rules)
+        )
+        of_fields = DeclaredFields(self.max_new_fields)
+        return (*of_source, *of_counts, *of_columns, of_fields, *self.rules)
 
     def complete(self, types: Mapping[str, str]) -> "Table":
         """Returns the table with all of its columns, where it infers them; else the table itself.

@@ -19,6 +19,7 @@ from backfill_engine.grains.grain import Grain
 from backfill_engine.grains.overlaps import find_moment, holds_whole
 from backfill_engine.grains.timestamps import HOURS, Minutes
 from backfill_engine.lake.partitions import build_partitions, list_overlapping
+from backfill_engine.orchestration.due.readiness import map_keys
 from backfill_engine.orchestration.instance.partition_definitions import (
     find_partitions_def,
     map_overlap,
@@ -82,6 +83,13 @@ def test_dagster_maps_each_partition_to_those_that_hold_any_of_its_values(
 def test_partition_holds_whole_ones_of_a_finer_grain(outer: Grain, inner: Grain) -> None:
     assert holds_whole(outer, inner)
     assert holds_whole(inner, outer) == (outer == inner)
+
+
+def test_keys_are_mapped_for_each_partition() -> None:
+    table, source = declare(MONTHS), declare(DAYS, "source")
+    down, up = find_partitions_def(table), find_partitions_def(source)
+    found = map_keys(map_overlap(table, source), down, up, ["2013-01-01", "2013-02-01"])
+    assert [len(days) for days in found.values()] == [31, 28]
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,19 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from backfill_engine.audit_columns import ELSEWHERE, LANDED_ELSEWHERE, REJECT_REASON
+from backfill_engine.errors import DeclarationError
+from backfill_engine.grains.buckets import Buckets
+from backfill_engine.grains.dates import DAYS, Days
+from backfill_engine.grains.grain import Grain
 from backfill_engine.grains.timestamps import HOURS
 from backfill_engine.lake.partitions import build_partitions
-from backfill_engine.sources.pattern_files import PatternFiles, PatternListing
+from backfill_engine.sources.pattern_files import (
+    WHERE,
+    PatternFiles,
+    PatternListing,
+    build_partition_value,
+    read_partition_value,
+)
 from backfill_engine.sources.record_files import (
     Constant,
     CsvFiles,
@@ -239,3 +249,120 @@ def test_what_says_no_partition_of_its_file_is_rejected_in_the_first(
     found = {str(row["day"]): (row["number"], row[REJECT_REASON]) for row in rows}
     assert found["2024-01-31"] == (1, None)
     assert found["2024-01-01"][1] == ELSEWHERE
+
+
+AT_TEN = dt.datetime(2024, 1, 31, 10, tzinfo=dt.UTC)
+LAST_OF_JANUARY = dt.date(2024, 1, 31)
+ISO = {
+    "2024-01-31": LAST_OF_JANUARY,
+    "2024-01-31 25:00:00": LAST_OF_JANUARY,
+    "2024-01-31T10:00:00.5Z": LAST_OF_JANUARY,
+    "2024-01-31 23:30:00-05:00": dt.date(2024, 2, 1),
+    "2024-02-01T00:30:00+01:00": LAST_OF_JANUARY,
+    "2024-02-01T00:30+0100": LAST_OF_JANUARY,
+    "2024-01-31 00:30": LAST_OF_JANUARY,
+    "2024-02-30": None,
+    "31.01.2024": None,
+    "2024-1-31": None,
+    "": None,
+}
+VALUES: dict[Grain, dict[str, object]] = {
+    DAYS: {**ISO, "20240131": None},
+    Days("%Y%m%d"): {**ISO, "20240131": LAST_OF_JANUARY, "20240230": None, "2024013": None},
+    Days("%Y%m%d", type="INT"): {**ISO, "20240131": LAST_OF_JANUARY, " 20240131": None},
+    Days("%Y.%m.%d"): {**ISO, "2024.01.31": LAST_OF_JANUARY, "2024-01.31": None},
+    HOURS: {
+        "2024-01-31T10:00:00Z": AT_TEN,
+        "2024-01-31 10:00:00": AT_TEN,
+        "2024-01-31 10:00": AT_TEN,
+        "2024-01-31T10:00Z": AT_TEN,
+        "2024-01-31 10:00:00.000000000": AT_TEN,
+        "2024-01-31T11:00:00+0100": AT_TEN,
+        "2024-01-31T11:30:00.000001+01:30": AT_TEN.replace(microsecond=1),
+        "2024-01-30 18:00:00-16:00": AT_TEN,
+        "2024-01-31T10:00:00+18:30": None,
+        "2024-01-31": None,
+        "2024-01-31 25:00:00": None,
+    },
+    Buckets(10, 100): {"31": 31, "-31": -31, "3.1": None, "x": None},
+}
+
+
+@pytest.mark.parametrize("grain", VALUES, ids=str)
+def test_text_says_a_partition_as_its_grain_writes_one(grain: Grain) -> None:
+    assert {text: read_partition_value(text, grain) for text in VALUES[grain]} == VALUES[grain]
+
+
+def test_spark_reads_the_same_of_texts(spark: SparkSession) -> None:
+    for grain, values in VALUES.items():
+        texts = spark.createDataFrame([(text,) for text in values], f"{WHERE} string")
+        value = build_partition_value(WHERE, grain).cast("string")
+        found = {row[0]: row[1] for row in texts.select(WHERE, value).collect()}
+        written = {
+            text: value and str(value).removesuffix("+00:00") for text, value in values.items()
+        }
+        assert found == written, grain
+
+
+@pytest.mark.parametrize("type_", ["INT", "STRING"])
+def test_days_that_are_written_as_integers_share_the_file_of_a_month(
+    spark: SparkSession, tmp_path: Path, type_: str
+) -> None:
+    grain = Days("%Y%m%d", type=type_)  # type: ignore[arg-type]
+    table = Table("raw", "trips", "ds", (required("ds", type_),), grain=grain)
+    (tmp_path / "trips").mkdir()
+    days = pa.array([20240131, 20240130, 20240131, 20021231], pa.int32())
+    pq.write_table(pa.table({"on": days}), tmp_path / "trips/2024-01.parquet")
+    fields = (required("on", "INT"),)
+    files = ParquetFiles("trips/{partition:%Y-%m}.parquet", fields=fields, where="on")
+    files.refuse_table(table)
+    keys = [f"2024-01-{day:02}" for day in range(1, 32)]
+    listing = files.list_files(str(tmp_path), table, build_partitions(table, keys))
+    counted = {key: count for key, count in listing.count_lines().items() if count}
+    assert counted == {"2024-01-01": 1, "2024-01-30": 1, "2024-01-31": 2}
+    rows = listing.read(spark).select("ds", LANDED_ELSEWHERE).collect()
+    found = sorted((int(row[0]), row[1]) for row in rows)
+    last = (20240131, False)
+    assert found == [(20240101, True), (20240130, False), last, last]
+
+
+@pytest.mark.parametrize(
+    ("grain", "type_", "message"),
+    [
+        (DAYS, "INT", "which is INT and says no partition by days: .* or partition by Days$"),
+        (DAYS, "DOUBLE", "name a field of DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ$"),
+        (HOURS, "DATE", "which is DATE and says no partition by hours: name a field of STRING, "),
+        (Buckets(10, 100), "DATE", "name a field of BIGINT, DECIMAL, INT, SMALLINT, STRING, TINYI"),
+    ],
+    ids=str,
+)
+def test_field_whose_type_says_no_partition_is_refused(
+    grain: Grain, type_: str, message: str
+) -> None:
+    table = build_landed_table(grain, by="of")
+    files = CsvFiles("trips/{partition}.csv", fields=(required("at", type_),), where="at")
+    with pytest.raises(DeclarationError, match=message):
+        files.refuse_table(table)
+
+
+@pytest.mark.parametrize(
+    ("grain", "key", "value", "fault"),
+    [
+        (DAYS, "2024-01-31", 20240131, "has at as int64, which says no partition by days: correct"),
+        (Days("%Y%m%d"), "2024-01-31", 20240131, ""),
+        (HOURS, "2024-01-31-00:00", LAST_OF_JANUARY, "has at as date32[day], which says no part"),
+        (DAYS, "2024-01-31", LAST_OF_JANUARY, ""),
+        (DAYS, "2024-01-31", None, ""),
+        (Buckets(10, 100), "0000000", AT_TEN, "has at as timestamp[us, tz=UTC], which says no"),
+    ],
+    ids=str,
+)
+def test_column_of_a_file_that_says_no_partition_is_a_fault(
+    tmp_path: Path, grain: Grain, key: str, value: object, fault: str
+) -> None:
+    table = build_landed_table(grain, by="of")
+    files = ParquetFiles("a/{partition}.parquet", where="at")
+    (tmp_path / "a").mkdir()
+    pq.write_table(pa.table({"at": [value]}), tmp_path / f"a/{key}.parquet")
+    listing = files.list_files(str(tmp_path), table, build_partitions(table, [key]))
+    assert [found.fault[: len(fault)] for found in listing.faults] == ([fault] if fault else [])

@@ -29,6 +29,7 @@ from backfill_engine.publishing.serving import choose_served
 from backfill_engine.publishing.write_modes.options import OVERWRITE
 from backfill_engine.quality.measures import measure_partitions
 from backfill_engine.rules.count_rules import Reconciled
+from backfill_engine.rules.declared import LandedRecords
 from backfill_engine.rules.measured import PartitionMeasures
 from backfill_engine.sources.input_window import InputWindow
 
@@ -122,6 +123,7 @@ class Reconciler:
             inputs=pinned.inputs,
             listing=pinned.listing,
             extra_fields=pinned.target.extra_fields,
+            mapped=pinned.find_mapped(recipe, partitions),
         )
         measures = _measure(recipe, window)
         source_records = recipe.count_source(window) if recipe.count_source else {}
@@ -206,8 +208,9 @@ def _find_mismatch(
         return "not published" if measured.rows else ""
     if found == UNREADABLE:
         return "a data file of it is missing or broken"
-    for rule in recipe.table.rules:
-        if isinstance(rule, Reconciled) and source_records is not None:
+    for rule in recipe.table.all_rules:
+        reads_source = recipe.landing is not None or not isinstance(rule, LandedRecords)
+        if isinstance(rule, Reconciled) and reads_source and source_records is not None:
             accounted = rule.count_accounted(measured)
             if accounted != source_records:
                 return f"{accounted} of {source_records} source records are accounted for"

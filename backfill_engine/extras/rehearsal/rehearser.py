@@ -149,6 +149,7 @@ class Rehearser:
             listing=pinned.restrict(left).listing,
             extra_fields=pinned.target.extra_fields,
             overlays=self.overlays,
+            mapped=pinned.find_mapped(recipe, left),
         )
         recipe, target = infer_columns(recipe, window)
         window = replace(window, target=target)

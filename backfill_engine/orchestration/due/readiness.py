@@ -10,14 +10,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from dagster import (
+    AllPartitionMapping,
     AssetKey,
     AssetPartitionStatus,
     DagsterInstance,
     IdentityPartitionMapping,
+    LastPartitionMapping,
     MultiPartitionsDefinition,
     MultiToSingleDimensionPartitionMapping,
     PartitionMapping,
     PartitionsDefinition,
+    SpecificPartitionsPartitionMapping,
     StaticPartitionMapping,
     TimeWindowPartitionMapping,
 )
@@ -45,6 +48,9 @@ EXTERNAL = "backfill_assets/external"
 
 ROWS_FOR = "backfill_assets/rows_for"
 """Metadata of an asset: by upstream table, the column that says which partition a row is for."""
+
+_SAME_FOR_ALL = AllPartitionMapping, LastPartitionMapping, SpecificPartitionsPartitionMapping
+"""Mappings that give each partition the same ones."""
 
 _LISTED = 7
 _IN_PROGRESS = "still in progress"
@@ -217,7 +223,16 @@ def find_upstream_keys(
 ) -> dict[str, list[str]]:
     """Finds the upstream partitions that each of `keys` maps to, as far as they exist."""
     downstream_def = get_partitions_def(graph, asset_key)
-    upstream_def = get_partitions_def(graph, upstream_key)
+    return map_keys(mapping, downstream_def, get_partitions_def(graph, upstream_key), keys)
+
+
+def map_keys(
+    mapping: PartitionMapping,
+    downstream_def: PartitionsDefinition,
+    upstream_def: PartitionsDefinition,
+    keys: Iterable[str],
+) -> dict[str, list[str]]:
+    """Finds the upstream partitions that a mapping gives for each of `keys`."""
     if isinstance(mapping, IdentityPartitionMapping) and downstream_def == upstream_def:
         return {key: [key] for key in keys}
     if isinstance(mapping, TimeWindowPartitionMapping) and downstream_def == upstream_def:
@@ -227,11 +242,14 @@ def find_upstream_keys(
     if isinstance(mapping, MultiToSingleDimensionPartitionMapping):
         return _find_days_of_pairs(downstream_def, upstream_def, keys)
     mapped: dict[str, list[str]] = {}
+    upstream: list[str] | None = None
     for key in keys:
-        result = mapping.get_upstream_mapped_partitions_result_for_partitions(
-            downstream_def.subset_with_partition_keys([key]), downstream_def, upstream_def
-        )
-        mapped[key] = sorted(result.partitions_subset.get_partition_keys())
+        if upstream is None or not isinstance(mapping, _SAME_FOR_ALL):
+            result = mapping.get_upstream_mapped_partitions_result_for_partitions(
+                downstream_def.subset_with_partition_keys([key]), downstream_def, upstream_def
+            )
+            upstream = sorted(result.partitions_subset.get_partition_keys())
+        mapped[key] = upstream
     return mapped
 
 
