@@ -28,6 +28,7 @@ from backfill_engine.orchestration.instance.own_runs import OWN_STEP
 from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
 )
+from backfill_engine.orchestration.migrations import migrate_table
 from backfill_engine.orchestration.records.failures import fail_with_message
 from backfill_engine.orchestration.rollbacks import restore_partitions
 from backfill_engine.resources import (
@@ -70,6 +71,7 @@ def build_job(catalog: Catalog, name: str, work: Work) -> JobDefinition:
 
 
 JOBS: Mapping[str, Work] = {
+    "migrate_columns": migrate_table,
     "rollback_partitions": restore_partitions,
 }
 """The core's jobs of one op, by name."""

@@ -15,7 +15,14 @@ import typer
 from backfill_engine.cli import backfill_commands, proof_commands, version_commands
 from backfill_engine.cli.location import choose_module, read_project
 from backfill_engine.cli.options import fix_options
-from backfill_engine.cli.partition_commands import accept, adopt, protect, recover, rollback
+from backfill_engine.cli.partition_commands import (
+    accept,
+    adopt,
+    migrate,
+    protect,
+    recover,
+    rollback,
+)
 from backfill_engine.cli.plan_commands import launch, plan
 from backfill_engine.cli.proof_commands import history
 from backfill_engine.cli.rehearsal_commands import apply, rehearse
@@ -38,7 +45,7 @@ app = typer.Typer(
 )
 for _command in (
     *(init, check, plan, launch, run, rehearse, apply),
-    *(status, history, rollback, accept, adopt, recover, protect),
+    *(status, history, rollback, accept, adopt, migrate, recover, protect),
 ):
     app.command()(_command)
 # Short names that scripts go by; `--help` lists only what they stand for.

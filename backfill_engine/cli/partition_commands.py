@@ -3,7 +3,6 @@
 import getpass
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -138,14 +137,11 @@ def adopt(
     """
     from backfill_engine.cli.job_runs import run_job
     from backfill_engine.grains.grain import find_hull
-    from backfill_engine.lake.partitions import find_partitions_in_folder, sort_partitions
     from backfill_engine.lake.table_log import read_log
 
     catalog = load_catalog()
-    found = catalog.find_table(table)
-    folders = read_log(catalog.warehouse, found).require().count_folder_rows()
-    held = (find_partitions_in_folder(found, folder) for folder in folders)
-    partitions = sort_partitions(chain.from_iterable(held))
+    log = read_log(catalog.warehouse, catalog.find_table(table)).require()
+    partitions = log.list_held_partitions()
     if not partitions:
         raise SettingsError(f"{table} holds no rows: there is nothing to adopt")
     first, last = find_hull(partition.key for partition in partitions)
@@ -154,6 +150,38 @@ def adopt(
         **{"accept": reason, "override_protection": override_protection},
     }
     echo_lines(run_job("rollback_partitions", "restore_partitions", config))
+
+
+def migrate(
+    table: TableKey,
+    dry_run: Annotated[bool, typer.Option(help="Only say what would change.")] = False,
+    override_protection: OverrideProtection = None,
+) -> None:
+    """Give stored columns the wider types and the new names that are declared.
+
+    INT becomes BIGINT, and a column takes the place of the one that it was `formerly`. All files
+    are written anew, in one commit; every row stays as it is, which delta-rs reads before and after
+    it. What was published stays published, and can be rolled back to.
+
+    Example: backfill-assets migrate raw/flights --dry-run
+    """
+    from backfill_engine.cli.job_runs import run_job
+    from backfill_engine.lake.stored_declarations import find_changes
+    from backfill_engine.lake.table_log import read_log
+
+    catalog = load_catalog()
+    log = read_log(catalog.warehouse, catalog.find_table(table)).require()
+    changes = find_changes(log)
+    if not changes:
+        echo(f"{table}: nothing to migrate: it is stored as declared")
+        return
+    for change in changes:
+        echo(f"{table}: {change}")
+    size = sum(log.sum_folder_bytes().values())
+    echo(f"{table}: {sum(log.count_folder_rows().values())} rows ({size} bytes) are rewritten")
+    if not dry_run:
+        config = {"table": table, "override_protection": override_protection}
+        echo_lines(run_job("migrate_columns", "migrate_table", config))
 
 
 def _restore(context: typer.Context) -> None:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import xxhash
 from numpy.typing import NDArray
 
-from backfill_engine.tables.column_types import ColumnType
+from backfill_engine.tables.column_types import MOST_DIGITS_OF_LONG, ColumnType
 from backfill_engine.tables.columns import Column
 
 _ARROW_TYPES: dict[str, pa.DataType] = {
@@ -29,7 +29,6 @@ _ARROW_TYPES: dict[str, pa.DataType] = {
     "BINARY": pa.binary(),
     "TIMESTAMP_NTZ": pa.timestamp("us"),
 }
-_MOST_DIGITS_OF_LONG = 18
 _P1 = np.uint64(0x9E3779B185EBCA87)
 _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
 _P3 = np.uint64(0x165667B19E3779F9)
@@ -123,7 +122,7 @@ def _hash_decimals(values: pa.Array) -> Longs:
         return np.zeros(0, np.int64)  # Its buffer may be none, or of any size.
     stored = np.frombuffer(values.buffers()[1], np.int64, 2 * len(values), 16 * values.offset)
     halves = stored.reshape(-1, 2)
-    if values.type.precision <= _MOST_DIGITS_OF_LONG:
+    if values.type.precision <= MOST_DIGITS_OF_LONG:
         return _hash_longs(halves[:, 0].view(np.uint64), _seed(len(values))).view(np.int64)
     distinct, at = np.unique(halves, axis=0, return_inverse=True)
     unscaled = [(int(upper) << 64) + (int(lower) % 2**64) for lower, upper in distinct]

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from backfill_engine.contents.canonical_words import canonicalize, format_checksum, hash_rows
-from backfill_engine.contents.rows import PartitionIndex, stream_table
+from backfill_engine.contents.rows import PartitionIndex, read_delta_names, stream_table
 from backfill_engine.lake.partitions import Partition, find_folder
 from backfill_engine.lake.table_log import TableLog
 
@@ -103,7 +103,7 @@ def read_readable(log: TableLog, partitions: Sequence[Partition]) -> dict[str, R
     return {partition.key: found[partition.key] for partition in partitions}
 
 
-# Of these a file is all there is of its rows: no deletion vectors, no other names of columns.
+# Of these a file is all there is of its rows: no deletion vectors, no columns that are mapped.
 _PLAIN_FEATURES = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 _OUTPUT_OF_INPUT = 4
 """Most bytes that a commit is taken to have, for one of its inputs."""
@@ -171,6 +171,11 @@ IN_THIS_PROCESS = PartitionReader()
 
 
 def _has_plain_files(log: TableLog) -> bool:
+    names = read_delta_names(log.open_snapshot())
+    if any(
+        column.find_stored_name(names) not in (None, column.name) for column in log.table.columns
+    ):
+        return False  # Files of before a column was renamed.
     protocol = log.open_snapshot().protocol()
     if protocol.min_reader_version == 1:
         return True

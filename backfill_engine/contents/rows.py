@@ -102,7 +102,8 @@ def stream_table(
 
     Args:
         log: of the table.
-        columns: to read; those that the table lacks are null.
+        columns: to read; those that the table lacks are null, and those that it had by another name
+            are read by that.
         index: of the partitions.
 
     Raises:
@@ -114,13 +115,14 @@ def stream_table(
     snapshot = log.open_snapshot()
     present = read_delta_names(snapshot)
     wanted = dict.fromkeys((by, *columns))
-    read = [column for column in wanted if column.name in present]
-    names = [column.name for column in read]
+    stored = {column: column.find_stored_name(present) for column in wanted}
+    read = [column for column in wanted if stored[column]]
+    names = [name for name in stored.values() if name]
     conditions = build_conditions(log.table.partition_by, index)
     for batch in stream_rows(snapshot, names, conditions):
         values = {
-            column.name: stored.cast(find_arrow_type(column))
-            for column, stored in zip(read, batch.columns, strict=True)
+            column.name: kept.cast(find_arrow_type(column))
+            for column, kept in zip(read, batch.columns, strict=True)
         }
         for column in wanted:
             if column.name not in values:

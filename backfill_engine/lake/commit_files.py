@@ -27,7 +27,7 @@ from pyarrow import fs, parquet
 from pydantic import TypeAdapter
 
 from backfill_engine.grains.whole import WHOLE_KEY
-from backfill_engine.lake.commits import Commit, CommitRecord
+from backfill_engine.lake.commits import MIGRATE, Commit, CommitRecord, MigrationRecord
 from backfill_engine.lake.delta_logs import describe_unreadable, shorten_cause
 from backfill_engine.lake.filesystems import open_filesystem
 from backfill_engine.lake.partitions import find_keys_in_folders
@@ -70,8 +70,9 @@ def read_commit_infos(uri: str, *, after: int, up_to: int) -> list[tuple[int, di
 def read_changed_folders(uri: str, version: int, column: str) -> frozenset[str] | None:
     """Reads the folders (their values as text) whose data a commit changed, by its file actions.
 
-    Actions that say that they change no data (`dataChange` is false: compaction) don't count. Where
-    the commit has a change data feed, that alone says what changed, and not which files it wrote.
+    Actions that say that they change no data (`dataChange` is false: compaction) don't count, nor
+    does a migration of columns. Where the commit has a change data feed, that alone says what
+    changed, and not which files it wrote.
 
     Args:
         uri: of the table.
@@ -92,6 +93,8 @@ def read_changed_folders(uri: str, version: int, column: str) -> frozenset[str] 
         actions = _read_file(filesystem, uri, _locate(base, version))
     except FileNotFoundError:
         return None
+    if any(_is_migration(action["commitInfo"]) for action in actions if "commitInfo" in action):
+        return frozenset()
     written = (action.get("add") or action.get("remove") for action in actions)
     changed = [action["cdc"] for action in actions if "cdc" in action]
     changed = changed or [file for file in written if file and file.get("dataChange", True)]
@@ -104,6 +107,10 @@ def read_changed_folders(uri: str, version: int, column: str) -> frozenset[str] 
             return None
         folders.add(str(values.get(column, next(iter(values.values())))))
     return frozenset(folders)
+
+
+def _is_migration(info: Mapping[str, Any]) -> bool:
+    return MigrationRecord.from_json(info.get("userMetadata")) is not None
 
 
 def _read_path_values(path: str) -> dict[str, str]:
@@ -265,7 +272,7 @@ class CommitReader:
         return Commit(
             version=version,
             committed_at=dt.datetime.fromtimestamp(info.get("timestamp", 0) / 1000, tz=dt.UTC),
-            operation=info.get("operation", ""),
+            operation=MIGRATE if _is_migration(info) else info.get("operation", ""),
             record=record,
             foreign=() if record is not None else self._find_changed(version),
             restores=_find_restored(info),

@@ -298,6 +298,48 @@ class CommitRecord:
         return record if all(map(is_file_name, names)) else None
 
 
+MIGRATE = "MIGRATE COLUMNS"
+"""What a commit that only changed names and types of columns is called."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MigrationRecord:
+    """What a commit carries that changed columns, and of no partition the contents.
+
+    Such a commit is no publish, and changes no partition: what published each, from what, and what
+    was measured of it then stays true of the rows, whose checksums are the same.
+
+    Attributes:
+        migrated: what became of columns, in words.
+        run_id: the Dagster run.
+        asset_key: of the table.
+        based_on: the version that was rewritten.
+        rows: rows per partition key, before and after.
+        checksums: content checksum per partition key, before and after.
+        overrides: of protected partitions, why they were rewritten all the same, by key.
+    """
+
+    migrated: tuple[str, ...]
+    run_id: str
+    asset_key: str
+    based_on: int
+    rows: Mapping[str, int]
+    checksums: Mapping[str, str]
+    overrides: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """Writes it as one line of JSON."""
+        return _MIGRATIONS.dump_json(self).decode()
+
+    @classmethod
+    def from_json(cls, text: str | None) -> "MigrationRecord | None":
+        """Reads the record from a commit's `userMetadata`; None of a commit of another kind."""
+        try:
+            return _MIGRATIONS.validate_json(text or "")
+        except ValidationError:
+            return None
+
+
 def _restrict(by_key: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
     return {key: value for key, value in by_key.items() if key in keys}
 
@@ -306,6 +348,7 @@ _BY_PARTITION = ("rows", "checksums", "profiles", "batches", "provisional", "not
 _RARE = ("features", "notes")
 
 _RECORDS = TypeAdapter(CommitRecord)
+_MIGRATIONS = TypeAdapter(MigrationRecord)
 
 
 @dataclass(frozen=True)
@@ -333,6 +376,11 @@ class Commit:
         """Finds which of `keys` it changed."""
         changed = self.record.rows if self.record is not None else self.foreign
         return set(keys) if changed is None else set(keys).intersection(changed)
+
+    @property
+    def is_migration(self) -> bool:
+        """Whether it only changed names and types of columns: see `MigrationRecord`."""
+        return self.operation == MIGRATE
 
     def describe_foreign(self) -> str:
         """Says that another program made it, and what."""

@@ -1,6 +1,6 @@
 """Reads Delta tables, always at a version fixed beforehand, and finds each row's partition."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -10,6 +10,8 @@ from pyspark.sql import functions as F
 from backfill_engine.grains.grain import Grain
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog
+from backfill_engine.tables.column_types import is_widening
+from backfill_engine.tables.columns import Column as DeclaredColumn
 from backfill_engine.tables.declarations import Table
 
 SPARK_ERRORS = (PySparkException, Py4JError)
@@ -18,6 +20,8 @@ SPARK_ERRORS = (PySparkException, Py4JError)
 
 def read_table(spark: SparkSession, log: TableLog, table: Table | None = None) -> DataFrame:
     """Reads the columns of a declaration at the version of the log; those it lacked are null.
+
+    A column that had another name or a narrower type then is read as what it was migrated to.
 
     Unpinned, a persisted frame is computed again from newer data when the table changes, so that
     the audit would see one version and the publish write another.
@@ -28,14 +32,18 @@ def read_table(spark: SparkSession, log: TableLog, table: Table | None = None) -
         table: with the columns; None for the declaration that the log has.
     """
     rows = spark.read.format("delta").option("versionAsOf", log.version).load(log.uri)
-    return rows.select(
-        *(
-            F.col(column.name)
-            if column.name in rows.columns
-            else F.lit(None).cast(column.parsed_type.of_values).alias(column.name)
-            for column in (table or log.table).columns
-        )
-    )
+    types = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
+    return rows.select(*(_read_column(column, types) for column in (table or log.table).columns))
+
+
+def _read_column(column: DeclaredColumn, types: Mapping[str, str]) -> Column:
+    name = column.find_stored_name(types)
+    if name is None:
+        return F.lit(None).cast(column.parsed_type.of_values).alias(column.name)
+    values = F.col(name)
+    if is_widening(types[name], column.type):
+        values = values.cast(column.parsed_type.of_values)
+    return values if name == column.name else values.alias(column.name)
 
 
 def build_number(grain: Grain, column: str) -> Column:

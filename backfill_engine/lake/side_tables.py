@@ -63,7 +63,12 @@ def build_withheld_table(table: Table) -> Table:
             required("reason", "STRING", "Failed checks with measured values and bounds"),
             *(
                 # A text that doesn't fit may be why.
-                Column(names[column.name], column.parsed_type.of_values, column.comment)
+                Column(
+                    names[column.name],
+                    column.parsed_type.of_values,
+                    column.comment,
+                    formerly=column.formerly,
+                )
                 for column in table.columns
             ),
         ),

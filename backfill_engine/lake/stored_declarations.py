@@ -1,14 +1,15 @@
 """Whether a table on disk is as it is declared, as its Delta log says; before any work."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from backfill_engine.audit_columns import LANDED_FILE, is_reserved
 from backfill_engine.errors import TableError
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.tables.column_types import spell_stored_type
+from backfill_engine.tables.column_types import is_widening, spell_stored_type
 from backfill_engine.tables.declarations import Column, Table, build_ddl
 
 
@@ -45,6 +46,8 @@ def check_stored(log: TableLog, *, evolves: bool = False) -> None:
                     f"{where} has `{column.name}` as required, and it is declared as one that may "
                     f'be null: declare it with required("{column.name}", …); nothing was written'
                 )
+        elif column.find_stored_name(stored):
+            raise _describe_renamed(log, column)
         elif not column.nullable:
             raise TableError(
                 f"{where} lacks `{column.name}`, which is declared as required, and what it holds "
@@ -69,6 +72,8 @@ def check_readable(log: TableLog) -> None:
     stored = _read_fields(log)
     for column in log.table.columns:
         if stored and column.name not in stored:
+            if column.find_stored_name(stored):
+                raise _describe_renamed(log, column)
             raise TableError(
                 f"{log.table.key} at {log.uri} lacks `{column.name}`, which is declared: "
                 f"materialize any partition of {log.table.key}, which adds it, then run this again"
@@ -108,15 +113,108 @@ _START_ANEW = (
 )
 
 
+@dataclass(frozen=True)
+class ColumnChange:
+    """What `backfill-assets migrate` changes of one column.
+
+    Attributes:
+        column: as declared.
+        name: as stored.
+        type: likewise.
+    """
+
+    column: Column
+    name: str
+    type: str
+
+    @property
+    def renames(self) -> bool:
+        """Whether the name changes."""
+        return self.name != self.column.name
+
+    def __str__(self) -> str:
+        declared = self.column
+        renamed = f"`{self.name}` becomes `{declared.name}`" if self.renames else ""
+        widened = f"{self.type} becomes {declared.type}" if self.type != declared.type else ""
+        if renamed:
+            return f"{renamed}, {widened}" if widened else renamed
+        return f"`{self.name}`: {widened}"
+
+
+def find_changes(log: TableLog) -> list[ColumnChange]:
+    """Finds the columns that a table has by a former name, or of a narrower type, than declared.
+
+    Raises:
+        TableError: if one can't become what is declared; nothing was written.
+    """
+    stored, table = _read_fields(log), log.table
+    changes: list[ColumnChange] = []
+    for column in table.columns:
+        name = column.find_stored_name(stored)
+        if name is None:
+            continue
+        kind = spell_stored_type(stored[name].type)
+        if is_widening(kind, column.type):
+            changes.append(ColumnChange(column, name, kind))
+        else:
+            _check_type(log, column, stored[name])
+            if name != column.name:
+                changes.append(ColumnChange(column, name, column.type))
+    placing = {table.partition_by, table.folder_column}
+    if moved := [change for change in changes if change.column.name in placing]:
+        raise TableError(
+            f"{table.key} at {log.uri}: {moved[0]}, by which the table is partitioned: "
+            f"{_START_ANEW}"
+        )
+    if changes and (fixed := [name for name, field in stored.items() if _is_fixed(field)]):
+        raise TableError(
+            f"{table.key} at {log.uri} has `{fixed[0]}` as Delta keeps it by rules of its own "
+            f"({', '.join(sorted(stored[fixed[0]].metadata))}), which would be lost: {_START_ANEW}"
+        )
+    return changes
+
+
+def _is_fixed(field: Any) -> bool:
+    """Tells whether a column is computed or mapped by Delta, or a CHAR, which Spark rewrites."""
+    properties = dict(field.metadata or {})
+    if properties.get(INVARIANTS) == build_not_null(field.name):
+        del properties[INVARIANTS]
+    of_delta = any(name.startswith("delta.") for name in properties)
+    return of_delta or str(properties.get(_CHARACTERS, "")).lower().startswith("char")
+
+
+INVARIANTS = "delta.invariants"
+"""Under this Delta keeps, of a column, a condition that each row must meet."""
+
+
+def build_not_null(name: str) -> str:
+    """Builds the condition that a column has no nulls."""
+    return json.dumps({"expression": {"expression": f"`{name}` IS NOT NULL"}})
+
+
+_CURE_OF_MIGRATION = "run `backfill-assets migrate {}`; nothing was written"
+
+
+def _describe_renamed(log: TableLog, column: Column) -> TableError:
+    name = column.find_stored_name(_read_fields(log))
+    return TableError(
+        f"{log.table.key} at {log.uri} has `{column.name}` by its former name `{name}`: "
+        + _CURE_OF_MIGRATION.format(log.table.key)
+    )
+
+
 def _check_type(log: TableLog, column: Column, field: Any) -> None:
     stored, declared = spell_stored_type(field.type), column.parsed_type.of_values
     limit = (field.metadata or {}).get(_CHARACTERS)
     if limit and column.parsed_type.digits:
         stored, declared = Column("", limit).type, column.type
     if stored != declared:
+        is_placing = column.name in (log.table.partition_by, log.table.folder_column)
+        can_widen = is_widening(stored, declared) and not is_placing
+        cure = _CURE_OF_MIGRATION.format(log.table.key) if can_widen else _START_ANEW
         raise TableError(
             f"{log.table.key} at {log.uri} has `{column.name}` as {stored}, and {column.type} is "
-            f"declared: {_START_ANEW}"
+            f"declared: {cure}"
         )
 
 
@@ -163,6 +261,9 @@ GRAIN_PROPERTY = "backfill_engine.grain"
 _COMMITS_PER_CHECKPOINT = 30
 
 _TIMES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ"})
+STATISTICS = "delta.dataSkippingStatsColumns"
+"""The property of a Delta table that lists the columns of which the log keeps statistics."""
+
 # Of these Delta keeps no least and greatest values, and refuses to be asked for them.
 _UNORDERED = frozenset({"BOOLEAN", "BINARY"})
 
@@ -192,12 +293,12 @@ def build_table_properties(table: Table, *, retention_days: int) -> dict[str, st
         "delta.deletedFileRetentionDuration": kept,
         "delta.enableInCommitTimestamps": "true",
         "delta.checkpointInterval": str(_COMMITS_PER_CHECKPOINT),
-        **_choose_statistics(table),
+        **choose_statistics(table),
         GRAIN_PROPERTY: str(table.grain),
     }
 
 
-def _choose_statistics(table: Table) -> dict[str, str]:
+def choose_statistics(table: Table) -> dict[str, str]:
     """Chooses columns of which the log has each file's least and greatest value and its nulls.
 
     A file is a whole partition: by its key and its times it differs from others, and readers skip
@@ -214,4 +315,4 @@ def _choose_statistics(table: Table) -> dict[str, str]:
     ]
     if not chosen:
         return {"delta.dataSkippingNumIndexedCols": "0"}
-    return {"delta.dataSkippingStatsColumns": ",".join(chosen)}
+    return {STATISTICS: ",".join(chosen)}

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 from urllib.parse import unquote
 
@@ -43,6 +43,7 @@ from backfill_engine.lake.partitions import (
     find_folder,
     find_keys_in_folders,
     find_partitions_in_folder,
+    sort_partitions,
 )
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.whole_files import find_id
@@ -407,6 +408,12 @@ class TableLog:
             )
         folders = files.column(f"partition.{self.table.folder_column}").to_pylist()
         return list(zip(map(str, folders), *figures, strict=True))
+
+    def list_held_partitions(self) -> tuple[Partition, ...]:
+        """Lists the partitions in whose folders there are rows, ascending."""
+        folders = self.count_folder_rows()
+        held = (find_partitions_in_folder(self.table, folder) for folder in folders)
+        return sort_partitions(chain.from_iterable(held))
 
     def find_missing_files(self, partitions: Iterable[Partition]) -> list[str]:
         """Finds data files of the partitions' folders that are no longer there, by path."""

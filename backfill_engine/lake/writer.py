@@ -22,7 +22,12 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 
 from backfill_engine.errors import TableError
 from backfill_engine.lake.commit_files import list_folder
-from backfill_engine.lake.commits import Commit, CommitRecord, find_changed_partitions, find_commit
+from backfill_engine.lake.commits import (
+    Commit,
+    CommitRecord,
+    find_changed_partitions,
+    find_commit,
+)
 from backfill_engine.lake.locks import Lock, hold_lock
 from backfill_engine.lake.partitions import (
     Partition,
@@ -127,7 +132,8 @@ def hold_partitions(
     Raises:
         PartitionsChangedError: if another run has changed some of them since `log`: its inputs may
             be newer. Nothing was written then.
-        TableError: if another table is there now, or an older state of it.
+        TableError: if another table is there now, or an older state of it, or its columns were
+            migrated meanwhile.
     """
     with hold_lock(log.warehouse, log.table.place) as lock:
         newest = (newest or log).reread()
@@ -138,7 +144,13 @@ def hold_partitions(
                 f"{log.table.key}: the table at {log.uri} was replaced or set back while the run "
                 "was at work: run these partitions again; nothing of them was written"
             )
-        _refuse_changed(newest.list_commits_after(log.version), keys, run_id)
+        since = newest.list_commits_after(log.version)
+        if any(commit.is_migration for commit in since):
+            raise TableError(
+                f"{log.table.key}: columns of {log.uri} were migrated while the run was at work: "
+                "run these partitions again; nothing of them was written"
+            )
+        _refuse_changed(since, keys, run_id)
         yield HeldTable(lock, log, newest)
 
 

@@ -109,16 +109,23 @@ def _verify_contents(
 ) -> Iterator[VerifiedLine]:
     rows = {row.partition: row for row in certificate.partitions}
     by_version: dict[int, list[Partition]] = defaultdict(list)
+    migrated = next((commit.version for commit in log.commits if commit.is_migration), -1)
     for partition in partitions:
         version = rows[partition.key].version
         if version is None or (log.exists and not 0 <= version <= log.version):
             statement = f"{partition.key} was published as version {version}"
             yield VerifiedLine(statement, holds=False, found=_NO_VERSION)
         else:
-            by_version[version].append(partition)
-    for version, published in sorted(by_version.items()):
-        for key, (found, gone) in _read_version(reader, log, version, published).items():
+            newest = log.publishes.get(partition.key)
+            stands = newest is not None and newest.version == version
+            # Its rows were written anew since then, and these are what readers get.
+            is_migrated = stands and partition.key not in log.foreign_changes
+            by_version[max(version, migrated) if is_migrated else version].append(partition)
+    for read_at, published in sorted(by_version.items()):
+        for key, (found, gone) in _read_version(reader, log, read_at, published).items():
             row, newest, foreign = rows[key], log.publishes.get(key), log.foreign_changes.get(key)
+            version = row.version
+            assert version is not None
             is_newest = newest is not None and newest.version == version
             statement = f"{key} holds {row.rows} rows with checksum {row.checksum}"
             holds, remark = True, ""
@@ -128,6 +135,8 @@ def _verify_contents(
                 holds, remark = False, f"{found.rows} rows with checksum {found.checksum}"
             elif is_newest and foreign is not None:
                 holds, remark = False, f"at version {version}; since {foreign.describe_foreign()}"
+            elif read_at != version:
+                remark = f"at version {read_at}, which migrated columns"
             elif newest is not None and newest.version > version:
                 replaced_by = newest.record.run_id
                 remark = f"at version {version}; run {replaced_by} has replaced it since"

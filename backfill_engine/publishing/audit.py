@@ -287,8 +287,9 @@ def find_profiles(log: TableLog) -> tuple[dict[str, PartitionProfile], bool]:
         The profiles; and whether some have less than the commits had that are gone.
     """
     published = log.publishes
+    former = {name: column.name for column in log.table.columns for name in column.formerly}
     profiles = {
-        key: PartitionProfile.from_json(publish.record.profiles[key])
+        key: PartitionProfile.from_json(publish.record.profiles[key]).rename(former)
         for key, publish in published.items()
         if key in publish.record.profiles
     }

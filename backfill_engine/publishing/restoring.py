@@ -132,6 +132,7 @@ def plan_rollback(
             "source instead"
         )
     _refuse_mixture(log, then, keys)
+    _refuse_lost_columns(log, then)
     return RollbackPlan(
         log=log,
         partitions=tuple(partitions),
@@ -226,6 +227,17 @@ def _refuse_mixture(log: TableLog, then: TableLog, keys: Collection[str]) -> Non
             f"{then.version}: {others[0]} and {len(others) - 1} more would stay of the one beside "
             f"the other; take back all of it, {min(log.publishes)} to {max(log.publishes)}, or "
             f"`backfill-assets rollback {log.table.key}`, which goes back to the version before"
+        )
+
+
+def _refuse_lost_columns(log: TableLog, then: TableLog) -> None:
+    """Refuses a version with a column that the table no longer has: its values would be lost."""
+    former = (name for column in log.table.columns for name in column.formerly)
+    if lost := sorted({*then.extra_fields}.difference(log.extra_fields, former)):
+        raise RollbackError(
+            f"{log.table.key} has no column `{lost[0]}` any more, which version {then.version} "
+            f'has: if it was renamed, declare the column with formerly=("{lost[0]}",), so that '
+            "its values come back under the new name; nothing was written"
         )
 
 

@@ -7,7 +7,7 @@ sums up profiles, and what is known of the files that a partition is computed fr
 from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 Figure: TypeAlias = tuple[str, str]
@@ -98,6 +98,18 @@ class PartitionProfile:
         """Reads what `to_json` gave; older commits have no bytes."""
         histograms = {name: tuple(counts) for name, counts in values["h"].items()}
         return cls(values["r"], dict(values["n"]), histograms, dict(values.get("b", {})))
+
+    def rename(self, names: Mapping[str, str]) -> "PartitionProfile":
+        """Returns it with columns by other names; a histogram is called `column/bins`."""
+        if not names:
+            return self
+        nulls = {names.get(name, name): count for name, count in self.nulls.items()}
+        split = {name: name.rpartition("/") for name in self.histograms}
+        histograms = {
+            f"{names.get(column, column)}{slash}{bins}": self.histograms[name]
+            for name, (column, slash, bins) in split.items()
+        }
+        return replace(self, nulls=nulls, histograms=histograms)
 
 
 MIN_PARTITIONS = 4

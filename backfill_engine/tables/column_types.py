@@ -32,6 +32,9 @@ _OTHER_NAMES = {
     "TIMESTAMP_LTZ": "TIMESTAMP",
 }
 _MOST_DIGITS = 38
+MOST_DIGITS_OF_LONG = 18
+"""Most digits of a DECIMAL that is hashed as 8 bytes."""
+
 _TOKEN = re.compile(r"\s*(`[^`]*`|\w+|\S)")
 
 
@@ -178,6 +181,32 @@ def _read_name(tokens: list[str]) -> str:
 
 def _holds_map(type_: ColumnType) -> bool:
     return type_.kind == "MAP" or any(map(_holds_map, type_.parts))
+
+
+_WIDER = ("TINYINT", "SMALLINT", "INT", "BIGINT"), ("FLOAT", "DOUBLE")
+
+
+def is_widening(stored: str, declared: str) -> bool:
+    """Tells whether a type takes each value of another, narrower one as it is.
+
+    Its canonical form (`contents.checksums`) is the same, too: checksums stay what they are.
+
+    Args:
+        stored: the narrower type, as `ColumnType` spells it; or one that no column can have.
+        declared: the wider one.
+    """
+    try:
+        narrow, wide = parse_type(stored), parse_type(declared)
+    except ValueError:
+        return False
+    if narrow.kind == wide.kind == "DECIMAL":
+        (digits, scale), (more, same) = narrow.digits, wide.digits
+        in_longs = {count <= MOST_DIGITS_OF_LONG for count in (digits, more)}
+        return scale == same and digits < more and len(in_longs) == 1
+    return any(
+        narrow.kind in kinds and wide.kind in kinds[kinds.index(narrow.kind) + 1 :]
+        for kinds in _WIDER
+    )
 
 
 def spell_stored_type(stored: Any) -> str:

@@ -1,9 +1,9 @@
 """Columns: what is declared of one, and what all columns of a table or of a landing must meet."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from backfill_engine.audit_columns import ENGINE_PREFIX, is_reserved
 from backfill_engine.errors import DeclarationError
@@ -24,6 +24,9 @@ class Column:
     `lenient` field a value is converted where nothing is lost: the text of a number, of a boolean
     and of a day (as its midnight), 5.0 as the integer 5, and whatever lands in a STRING as its JSON
     text.
+
+    `formerly` are names that the column had before: `backfill-assets migrate` renames it, and older
+    versions of the table are read by them.
     """
 
     name: str
@@ -31,6 +34,8 @@ class Column:
     comment: str = ""
     nullable: bool = True
     lenient: bool = False
+    # No part of the code version, which is made of what prints: it changes no row.
+    formerly: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         with suppress(ValueError):
@@ -41,10 +46,21 @@ class Column:
         """The type, taken apart; raises ValueError if it is none."""
         return parse_type(self.type)
 
+    def find_stored_name(self, stored: Collection[str]) -> str | None:
+        """Finds under which of its names a table has it; None if under none."""
+        return next((name for name in (self.name, *self.formerly) if name in stored), None)
 
-def required(name: str, type: str, comment: str = "", *, lenient: bool = False) -> Column:
+
+def required(
+    name: str,
+    type: str,
+    comment: str = "",
+    *,
+    lenient: bool = False,
+    formerly: tuple[str, ...] = (),
+) -> Column:
     """Declares a column that is never null."""
-    return Column(name, type, comment, nullable=False, lenient=lenient)
+    return Column(name, type, comment, nullable=False, lenient=lenient, formerly=formerly)
 
 
 def check_columns(owner: str, columns: Sequence[Column]) -> None:
@@ -80,6 +96,17 @@ def check_columns(owner: str, columns: Sequence[Column]) -> None:
             _ = column.parsed_type
         except ValueError as error:
             raise DeclarationError(f"{owner}: column `{column.name}`: {error}") from error
+    for column in columns:
+        if isinstance(column.formerly, str):
+            raise DeclarationError(
+                f'{owner}: `formerly` is a tuple of names: write ("{column.formerly}",)'
+            )
+        if again := [name for name in column.formerly if name.lower() in taken]:
+            raise DeclarationError(
+                f"{owner}: `{column.name}` was called `{again[0]}` before, and there is a column "
+                "of that name: older versions couldn't be read; give that another name"
+            )
+        taken.update(name.lower() for name in column.formerly)
 
 
 def build_ddl(columns: Sequence[Column], *, constraints: bool = True) -> str:

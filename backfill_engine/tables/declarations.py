@@ -197,7 +197,8 @@ class Table:
         """
         if not self.infers:
             return self
-        known = {name.lower() for name in self.column_names}
+        former = (name for column in self.columns for name in column.formerly)
+        known = {name.lower() for name in (*self.column_names, *former)}
         new = [
             Column(name, type_)
             for name, type_ in types.items()

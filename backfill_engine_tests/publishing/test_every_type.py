@@ -205,8 +205,13 @@ def declare(*columns: Column, **changes) -> Table:
 WHOLE = "declare it as it is stored, or declare a table of another name and fill that; nothing was"
 DIFFERING = {
     "another type": (
+        declare(Column("tiny", "DOUBLE", "Tiny")),
+        f"has `tiny` as TINYINT, and DOUBLE is declared: {WHOLE}",
+    ),
+    "a wider type": (
         declare(Column("tiny", "INT", "Tiny")),
-        f"has `tiny` as TINYINT, and INT is declared: {WHOLE}",
+        "has `tiny` as TINYINT, and INT is declared: run `backfill-assets migrate "
+        f"{RAW.key}`; nothing was written",
     ),
     "another type inside": (
         declare(Column("counts", "MAP<INT, INT>", "Counts")),

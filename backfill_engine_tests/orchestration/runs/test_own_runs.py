@@ -53,6 +53,7 @@ RAW, DAY = AssetKey(["raw", "flights"]), "2013-01-05"
 OF_A_DAY = {RANGE_START_TAG: DAY, RANGE_END_TAG: DAY}
 NEW_VERSION = {"table": "serving/carrier_delays", "version": "carrier_delays_v2"}
 CONFIGS: dict[str, dict[str, Any]] = {
+    "migrate_columns": {"migrate_table": {"table": RAW.to_user_string()}},
     "promote": {"promote_version": NEW_VERSION},
     "reconcile": {"compare_with_source": {"first": DAY, "last": DAY}},
     "rehearse": {"rehearse_partitions": {"ranges": {RAW.to_user_string(): [[DAY, DAY]]}}},

@@ -1,0 +1,63 @@
+"""A migration of a table's columns as a Dagster run."""
+
+from dagster import Config, OpExecutionContext
+from pydantic import Field
+
+from backfill_engine.catalog import Catalog
+from backfill_engine.lake.side_tables import build_withheld_table, enter_table
+from backfill_engine.lake.table_log import read_log
+from backfill_engine.orchestration.runs.protecting import refuse_protected
+from backfill_engine.orchestration.runs.run_options import read_override_of
+from backfill_engine.orchestration.runs.run_tags import OVERRIDE_TAG
+from backfill_engine.publishing.migrating import migrate_columns
+from backfill_engine.resources import LakehouseResource, SparkResource, build_reader
+
+
+class MigrationConfig(Config):
+    """Which table to migrate."""
+
+    table: str = Field(description="As staging/flights.")
+    override_protection: str | None = Field(
+        default=None, description="Why protected partitions are to be rewritten all the same."
+    )
+
+
+def migrate_table(
+    catalog: Catalog,
+    context: OpExecutionContext,
+    config: MigrationConfig,
+    spark: SparkResource,
+    lakehouse: LakehouseResource,
+) -> str:
+    """Gives columns of a table the names and the wider types that are declared, in one commit.
+
+    Its rows stay what they are: delta-rs reads every partition before and after it. What the table
+    has of withheld rows is migrated first.
+    """
+    warehouse, reader = lakehouse.warehouse(), build_reader(spark, lakehouse)
+    warehouse.check_writable()
+    table = catalog.find_table(config.table)
+    log = read_log(warehouse, table).require()
+    overrides = refuse_protected(
+        warehouse,
+        table,
+        [partition.key for partition in log.list_held_partitions()],
+        override=read_override_of(context.run, config.override_protection),
+        how=f"with --override-protection, or by the tag {OVERRIDE_TAG}",
+    )
+    session, run_id = spark.spark_session, context.run.run_id
+    aside = read_log(warehouse, build_withheld_table(log.table))
+    if aside.exists:
+        changed, _ = migrate_columns(session, aside, run_id=run_id, reader=reader, overrides={})
+        if changed:
+            enter_table(warehouse, aside.table.key)
+    changes, newest = migrate_columns(
+        session, log, run_id=run_id, reader=reader, overrides=overrides
+    )
+    if not changes:
+        return f"{table.key}: nothing to migrate: it is stored as declared"
+    listed = "; ".join(map(str, changes))
+    return (
+        f"{table.key}: {listed}; its {sum(newest.count_folder_rows().values())} rows have the "
+        f"same checksums as before, as version {newest.version}"
+    )

@@ -1,0 +1,335 @@
+"""Columns of a table that exists become wider, and get other names, by the job of `migrate`."""
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from dagster import AssetKey, DagsterInstance, ExecuteInProcessResult
+from deltalake import write_deltalake
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from backfill_engine import (
+    Calendar,
+    Column,
+    ExternalDelta,
+    InputWindow,
+    Settings,
+    Table,
+    Upstream,
+    build_defs,
+    required,
+    table_asset,
+)
+from backfill_engine.asset_definitions import find_catalogs
+from backfill_engine.contents.partition_contents import PartitionReader, ReadBack, read_back
+from backfill_engine.errors import TableError
+from backfill_engine.lake.commit_files import read_commit_infos
+from backfill_engine.lake.commits import MIGRATE, MigrationRecord
+from backfill_engine.lake.partitions import Partition, build_partitions
+from backfill_engine.lake.side_tables import build_withheld_table
+from backfill_engine.lake.stored_declarations import STATISTICS, check_stored
+from backfill_engine.lake.table_log import TableLog, read_log
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
+from backfill_engine.proof.verification import verify_run
+from backfill_engine.publishing.migrating import migrate_columns
+from backfill_engine.rules import Values
+from backfill_engine.tables.protected import Protected
+
+pytestmark = pytest.mark.spark
+
+DAYS = ("2024-01-01", "2024-01-02", "2024-01-03")
+THEIRS = (
+    required("day", "DATE"),
+    required("meter", "INT"),
+    Column("litres", "INT"),
+    Column("flow", "FLOAT"),
+    Column("price", "DECIMAL(6,2)"),
+    Column("note", "VARCHAR(5)"),
+)
+WIDER = (
+    required("day", "DATE"),
+    required("meter", "BIGINT"),
+    Column("litres", "BIGINT"),
+    Column("flow", "DOUBLE"),
+    Column("price", "DECIMAL(12,2)"),
+    THEIRS[-1],
+)
+RENAMED = (
+    WIDER[0],
+    required("sensor", "BIGINT", formerly=("meter",)),
+    Column("volume", "BIGINT", formerly=("litres",)),
+    *WIDER[3:],
+)
+
+
+@dataclass(frozen=True)
+class Meters:
+    """A table of ours by one declaration; others of it work on the same warehouse and instance."""
+
+    root: Path
+    instance: DagsterInstance
+    table: Table
+    run: Callable[..., ExecuteInProcessResult]
+    do: Callable[..., ExecuteInProcessResult]
+
+    @property
+    def log(self) -> TableLog:
+        """Its log."""
+        return read_log(Warehouse(f"{self.root}/warehouse"), self.table)
+
+    @property
+    def contents(self) -> dict[str, ReadBack]:
+        """What delta-rs reads in its days."""
+        return read_back(self.log, build_partitions(self.table, DAYS))
+
+    def migrate(self, **config: Any) -> str:
+        """Runs the job of `migrate`; returns what it says, also why it failed."""
+        config = {"table": "gold/meters", **config}
+        result = self.do("migrate_columns", {"migrate_table": {"config": config}})
+        if result.success:
+            return result.output_for_node("migrate_table")
+        return str(self.instance.all_logs(result.run_id))
+
+    def roll_back(self, day: str, to_version: int) -> str:
+        """Runs the job of `rollback`."""
+        config = {"table": "gold/meters", "first": day, "last": day, "to_version": to_version}
+        result = self.do("rollback_partitions", {"restore_partitions": {"config": config}})
+        if result.success:
+            return result.output_for_node("restore_partitions")
+        return str(self.instance.all_logs(result.run_id))
+
+    def verify(self, run_id: str) -> list[tuple[bool | None, str]]:
+        """Verifies the certificate of a run."""
+        lines = [line for found in verify_run([self.log], run_id).values() for line in found]
+        assert lines
+        return [(line.holds, line.found) for line in lines]
+
+
+def write_theirs(root: Path, *litres: int | None) -> None:
+    """Writes two rows a day, by another program."""
+    days = [dt.date.fromisoformat(day) for day in DAYS for _ in range(2)]
+    rows = {
+        "day": days,
+        "meter": pa.array([1, 2] * 3, pa.int32()),
+        "litres": pa.array(litres, pa.int32()),
+        "flow": pa.array([0.1, None, -2.5, 1e30, 1 / 3, 7], pa.float32()),
+        "price": pa.array(["1.10", "-9999.99", None, "0.00", "12.34", "5.00"]).cast(
+            pa.decimal128(6, 2)
+        ),
+        "note": ["a", None, "abcde", "", "ü", "x"],
+    }
+    write_deltalake(root / "theirs", pa.table(rows), mode="overwrite", partition_by=["day"])
+
+
+LITRES = (1, 2, 3, None, 5, 6)
+
+
+def declare(
+    root: Path, instance: DagsterInstance, columns: Sequence[Column], **options: Any
+) -> Meters:
+    """Builds the code location with the table of these columns."""
+    theirs = ExternalDelta("theirs", "meters", "day", THEIRS, location=str(root / "theirs"))
+    table = Table("gold", "meters", "day", tuple(columns), **options)
+
+    @table_asset(table, inputs=[Upstream(theirs)])
+    def gold_meters(window: InputWindow) -> DataFrame:
+        """One row per row of theirs."""
+        rows = window.read(theirs, column="day")
+        return rows.select(
+            *(
+                F.col(source.name).cast(column.parsed_type.of_values).alias(column.name)
+                for source, column in zip(THEIRS, columns, strict=True)
+            )
+        )
+
+    defs = build_defs(
+        [gold_meters],
+        lakehouse=Settings(landing=f"{root}/landing", warehouse=f"{root}/warehouse"),
+        calendar=Calendar(dt.date(2024, 1, 1), dt.date(2024, 1, 4)),
+    )
+    (catalog,) = find_catalogs(defs.get_repository_def().asset_graph)
+    job = defs.resolve_implicit_global_asset_job_def()
+    return Meters(
+        root,
+        instance,
+        catalog.find_table("gold/meters"),
+        lambda first=DAYS[0], last=DAYS[-1]: job.execute_in_process(
+            instance=instance,
+            asset_selection=[AssetKey(["gold", "meters"])],
+            tags={RANGE_START_TAG: first, RANGE_END_TAG: last},
+            raise_on_error=False,
+        ),
+        lambda name, ops: defs.resolve_job_def(name).execute_in_process(
+            instance=instance, run_config={"ops": ops}, raise_on_error=False
+        ),
+    )
+
+
+@pytest.fixture
+def root(spark: SparkSession, tmp_path: Path) -> Path:
+    write_theirs(tmp_path, *LITRES)
+    return tmp_path
+
+
+@pytest.mark.parametrize("columns", [WIDER, RENAMED], ids=["wider", "renamed"])
+def test_names_and_types_change_and_nothing_else(
+    root: Path, instance: DagsterInstance, columns: Sequence[Column]
+) -> None:
+    old = declare(root, instance, THEIRS, natural_key=("day", "meter"))
+    run = old.run()
+    before, contents = old.log, old.contents
+    new = declare(root, instance, columns, natural_key=("day", columns[1].name))
+    assert "run `backfill-assets migrate gold/meters`" in str(
+        instance.all_logs(new.run().run_id)
+    ), "a run with the new declaration writes nothing"
+    assert new.log.version == before.version
+    message = new.migrate()
+    assert "its 6 rows have the same checksums as before" in message
+    log = new.log
+    check_stored(log)
+    stored = {field.name: str(field.type.type) for field in log.open_snapshot().schema().fields}
+    types = ("date", "long", "long", "double", "decimal(12,2)", "string")
+    assert stored == dict(zip((column.name for column in columns), types, strict=True))
+    assert new.contents == contents
+    assert log.publishes.keys() == {*DAYS}
+    assert {key: found.version for key, found in log.publishes.items()} == {
+        key: found.version for key, found in before.publishes.items()
+    }
+    assert log.foreign_changes == {}
+    assert log.properties[STATISTICS] == ",".join(f"`{name}`" for name in new.table.natural_key[1:])
+    infos = read_commit_infos(log.uri, after=before.version, up_to=log.version)
+    records = [MigrationRecord.from_json(info.get("userMetadata")) for _, info in infos]
+    (record,) = filter(None, records)
+    assert record.checksums == {key: found.checksum for key, found in contents.items()}
+    assert len(record.migrated) == 4
+    verified = new.verify(run.run_id)
+    assert {holds for holds, _ in verified} == {True}
+    assert sum("which migrated columns" in found for _, found in verified) == len(DAYS)
+
+    version = log.version
+    assert new.migrate() == "gold/meters: nothing to migrate: it is stored as declared"
+    assert new.log.version == version, "a repeated command does nothing"
+
+    write_theirs(root, *LITRES[:2], 30, 40, *LITRES[4:])
+    assert new.run(DAYS[1], DAYS[1]).success
+    assert new.contents[DAYS[1]] != contents[DAYS[1]]
+    assert "hold again what they held" in new.roll_back(DAYS[1], before.version)
+    assert new.contents == contents, "a rollback goes back over the migration"
+    assert {holds for holds, _ in new.verify(run.run_id)} == {True}
+
+
+def test_a_required_column_stays_required_by_a_condition_that_delta_demands(
+    root: Path, instance: DagsterInstance, spark: SparkSession
+) -> None:
+    declare(root, instance, THEIRS).run()
+    new = declare(root, instance, RENAMED)
+    new.migrate()
+    with pytest.raises(Exception, match=r"(?s)sensor.*IS NOT NULL"):
+        spark.sql(
+            f"INSERT INTO delta.`{new.log.uri}` (day, sensor, volume, flow, price, note) "
+            "VALUES (DATE'2024-01-03', NULL, 1, 1.0, 1.0, 'a')"
+        )
+    with pytest.raises(Exception, match=r"(?i)length|exceed"):
+        spark.sql(
+            f"INSERT INTO delta.`{new.log.uri}` (day, sensor, volume, flow, price, note) "
+            "VALUES (DATE'2024-01-03', 1, 1, 1.0, 1.0, 'abcdef')"
+        )
+    twice = declare(
+        root,
+        instance,
+        (*RENAMED[:1], required("device", "BIGINT", formerly=("sensor", "meter")), *RENAMED[2:]),
+    )
+    assert "`sensor` becomes `device`" in twice.migrate()
+    assert twice.run().success
+
+
+def test_a_write_that_fails_leaves_all_as_it_was(
+    root: Path, instance: DagsterInstance, spark: SparkSession
+) -> None:
+    old = declare(root, instance, THEIRS)
+    old.run()
+    spark.sql(f"ALTER TABLE delta.`{old.log.uri}` ADD CONSTRAINT positive CHECK (litres > -1)")
+    before, contents = old.log, old.contents
+    new = declare(root, instance, RENAMED)
+    assert "were not migrated, as Spark could not write" in new.migrate()
+    assert (new.log.version, old.contents) == (before.version, contents)
+    assert old.run().success
+    spark.sql(f"ALTER TABLE delta.`{old.log.uri}` DROP CONSTRAINT positive")
+    assert "same checksums" in new.migrate()
+    assert new.contents == contents
+
+
+@dataclass(frozen=True)
+class Meanwhile(PartitionReader):
+    """Reads partitions; at the first time another program deletes rows after that.
+
+    Attributes:
+        deletes: deletes them.
+        calls: the readings so far.
+    """
+
+    deletes: Callable[[], object] = print
+    calls: tuple[list[int], ...] = ()
+
+    def read_back(self, log: TableLog, partitions: Sequence[Partition]) -> dict[str, ReadBack]:
+        """Reads them."""
+        found = read_back(log, partitions)
+        if not self.calls[0]:
+            self.calls[0].append(log.version)
+            self.deletes()
+        return found
+
+
+def test_what_another_program_writes_meanwhile_is_not_lost(
+    root: Path, instance: DagsterInstance, spark: SparkSession
+) -> None:
+    old = declare(root, instance, THEIRS)
+    old.run()
+    log = declare(root, instance, WIDER).log
+    deletion = f"DELETE FROM delta.`{log.uri}` WHERE day = DATE'2024-01-02'"
+    reader = Meanwhile(deletes=lambda: spark.sql(deletion), calls=([],))
+    with pytest.raises(TableError, match="another program wrote meanwhile, so the migration was"):
+        migrate_columns(spark, log, run_id="run", reader=reader, overrides={})
+    assert old.log.count_rows() == {DAYS[0]: 2, DAYS[2]: 2}
+    check_stored(old.log)
+    assert old.log.foreign_changes.keys() == {DAYS[1]}
+
+
+def test_protected_partitions_are_rewritten_only_with_a_reason(
+    root: Path, instance: DagsterInstance
+) -> None:
+    declare(root, instance, THEIRS).run()
+    protected = (Protected(reason="reported", last=DAYS[0]),)
+    new = declare(root, instance, WIDER, protected=protected)
+    version = new.log.version
+    assert "reported" in new.migrate()
+    assert new.log.version == version
+    assert "same checksums" in new.migrate(override_protection="the meters count further")
+    (commit,) = new.log.list_commits_after(version)
+    assert commit.operation == MIGRATE
+    (_, info), *_ = read_commit_infos(new.log.uri, after=version, up_to=version + 1)
+    record = MigrationRecord.from_json(info["userMetadata"])
+    assert record is not None
+    assert "the meters count further" in record.overrides[DAYS[0]]
+
+
+def test_rows_that_are_withheld_before_and_after_it_are_kept_in_one_table(
+    root: Path, instance: DagsterInstance
+) -> None:
+    strict = {"rules": (Values("litres", low=0, high=5),)}
+    declare(root, instance, THEIRS, **strict).run()
+    new = declare(root, instance, WIDER, **strict)
+    aside = build_withheld_table(new.table)
+    warehouse = new.log.warehouse
+    assert read_log(warehouse, aside).count_rows()
+    assert "same checksums" in new.migrate()
+    assert not new.run().success
+    kept = warehouse.open(aside).to_pyarrow_table()
+    assert kept.schema.field("litres").type == pa.int64()
+    assert kept.num_rows == 4
