@@ -411,7 +411,7 @@ class TableLog:
 
     def list_held_partitions(self) -> tuple[Partition, ...]:
         """Lists the partitions in whose folders there are rows, ascending."""
-        folders = self.count_folder_rows()
+        folders = filter(self._find_keys, self.count_folder_rows())
         held = (find_partitions_in_folder(self.table, folder) for folder in folders)
         return sort_partitions(chain.from_iterable(held))
 
