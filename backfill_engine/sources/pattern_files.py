@@ -548,11 +548,12 @@ _KINDS = {
 """Kinds of types of fields that can say a value of a partition column."""
 
 _DAY_FORM = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_TIME_FORM = r"[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6}0*)?)?"
 _OFFSET_FORM = "[+-](?:0[0-9]|1[0-7]):?[0-5][0-9]"
+_SECONDS_FORM = rf":[0-9]{{2}}(?:\.[0-9]{{1,6}}0*)?(?:Z|{_OFFSET_FORM})?"
+_TIME_FORM = f"[ T][0-9]{{2}}:[0-9]{{2}}(?:{_SECONDS_FORM})?"  # Spark wants seconds before a zone.
 _FORMS = {
-    "DATE": f"^{_DAY_FORM}(?:{_TIME_FORM}(?:Z|{_OFFSET_FORM})?)?$",
-    "TIMESTAMP": f"^{_DAY_FORM}{_TIME_FORM}(?:Z|{_OFFSET_FORM})?$",
+    "DATE": f"^{_DAY_FORM}(?:{_TIME_FORM})?$",
+    "TIMESTAMP": f"^{_DAY_FORM}{_TIME_FORM}$",
     "BIGINT": "^-?[0-9]{1,18}$",
 }
 """How the value of a partition column is written, in Python and in Spark; a time is UTC's, if it
