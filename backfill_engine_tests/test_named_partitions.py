@@ -235,7 +235,7 @@ def test_what_cant_read_or_bound_names_says_so(tmp_path: Path) -> None:
     database = DatabaseTable("sales", url="DB", fields=FIELDS, where="region")
     for source, cure in (
         (CsvFiles("sales/{partition:%Y}.csv", fields=FIELDS), "can't name a partition"),
-        (CsvFiles("sales/{shop}.csv", fields=FIELDS), "can't name a partition"),
+        (CsvFiles("sales/{shop}.csv", fields=FIELDS), "nothing stands for 'shop'"),
         (CsvFiles("sales/{day}/{region}.csv", fields=FIELDS, where="shop"), "leave `where` out"),
         (database, "read it into a table by days"),
     ):

@@ -171,7 +171,18 @@ def find_changes(log: TableLog) -> list[ColumnChange]:
             f"{table.key} at {log.uri} has `{fixed[0]}` as Delta keeps it by rules of its own "
             f"({', '.join(sorted(stored[fixed[0]].metadata))}), which would be lost: {_START_ANEW}"
         )
+    for name, condition in log.properties.items():
+        words = set(re.findall(r"\w+", condition)) if name.startswith(_CONSTRAINTS) else set()
+        if named := [change.name for change in changes if change.renames and change.name in words]:
+            raise TableError(
+                f"{table.key} at {log.uri} has the constraint {condition}, which names "
+                f"`{named[0]}`: ALTER TABLE … DROP CONSTRAINT {name.removeprefix(_CONSTRAINTS)}, "
+                "and add it again afterwards; nothing was written"
+            )
     return changes
+
+
+_CONSTRAINTS = "delta.constraints."
 
 
 def _is_fixed(field: Any) -> bool:

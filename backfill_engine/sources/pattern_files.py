@@ -138,7 +138,13 @@ class PatternFiles(Source, ABC):
     def find_pattern(self, grain: Grain, start: SliceBound) -> str:
         """Writes the path of one partition's files, with `*` for any text within a name."""
         path = self.path.replace("{partition}", grain.find_key(start))
-        return path.format_map(grain.find_parts(start))
+        try:
+            return path.format_map(grain.find_parts(start))
+        except KeyError as error:
+            raise DeclarationError(
+                f"{self.owner}: nothing stands for {error} of a partition by {grain}: write "
+                "{partition}"
+            ) from error
 
     def refuse_table(self, table: Table) -> None:
         """Refuses a table whose partitions the path can't name, and one without the field."""
@@ -150,7 +156,7 @@ class PatternFiles(Source, ABC):
             )
         try:
             self._check_stretches(table)
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError) as error:
             raise DeclarationError(
                 f"{table.key}: {self.owner} can't name a partition by {table.grain} ({error}): "
                 "write {partition} for its key"

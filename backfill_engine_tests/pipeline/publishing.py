@@ -137,11 +137,11 @@ class Lake:
         return results
 
     def roll_back(
-        self, table: Table, partitions: Sequence[Partition], *, before_run: str, run_id: str
+        self, table: Table, partitions: Sequence[Partition], *, run_id: str, **to: Any
     ) -> None:
-        """Takes back what a run did to partitions."""
+        """Takes partitions back to what they were `before_run`, or at `to_version`."""
         log, now = read_log(self.warehouse, table), dt.datetime.now(dt.UTC)
-        plan = plan_rollback(log, partitions, before_run=before_run, now=now)
+        plan = plan_rollback(log, partitions, **to, now=now)
         options = WriteOptions(write_mode=Rollback.name)
         publisher = self.build_publisher(
             build_rollback_recipe(plan), run_id=run_id, options=options
