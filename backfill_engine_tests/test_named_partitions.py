@@ -28,12 +28,17 @@ from backfill_engine import (
 from backfill_engine.errors import PartitionRangeError
 from backfill_engine.grains import DAYS, HOURS, WEEKS, Names, Pairs
 from backfill_engine.lake.partitions import build_partitions
+from backfill_engine.lake.table_log import read_log
+from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.planning.run_requests import Memory, find_run_requests
 from backfill_engine.orchestration.selecting.selections import find_touched_partitions
 from backfill_engine.proof.verification import verify_run
 from backfill_engine.rules import Values
+from backfill_engine_tests.browser import open_browser
+from backfill_engine_tests.commands import PROJECT, Project
 from backfill_engine_tests.pipeline.mapped_tables import MappedTables, build_mapped_tables
 from backfill_engine_tests.pipeline.publishing import Lake
+from backfill_engine_tests.servers import serve, wait_for
 
 REGIONS = Names(("US", "EU"))
 CELLS = Pairs(DAYS, REGIONS, labels=("day", "region"))
@@ -217,6 +222,37 @@ def test_a_new_name_changes_nothing_and_rows_of_one_that_went_stay(
     rows = {row["region"]: row["city"] for row in smaller.read_rows(raw_shops.table)}
     assert rows == {"AP": "Seoul", "EU": "a city of the EU", "US": "a city of the US"}
     assert smaller.read_log(raw_shops.table).count_rows() == {"AP": 1, "US": 1}
+
+
+DEFINITIONS = """
+from backfill_engine import build_defs
+from backfill_engine_tests.test_named_partitions import ASSETS, WEEK
+
+defs = build_defs(ASSETS, calendar=WEEK)
+"""
+
+
+@pytest.mark.slow
+def test_a_box_is_selected_by_days_and_regions_in_the_ui(tmp_path: Path) -> None:
+    keys = [f"2024-01-0{day}|{region}" for day in (1, 2, 3) for region in ("EU", "US")]
+    land_sales(tmp_path, dict.fromkeys(keys, 10))
+    (tmp_path / "boxes.py").write_text(DEFINITIONS)
+    workspace = tmp_path / "workspace.yaml"
+    workspace.write_text("load_from:\n  - python_module: boxes\n")
+    settings = (("PYTHONPATH", f"{PROJECT}:{tmp_path}"),)
+    project = Project(tmp_path / "project", tmp_path / "landing", settings)
+    log = read_log(Warehouse(str(project.warehouse)), raw_sales.table)
+    with serve(project, workspace) as dagster, open_browser() as browser:
+        browser.open(f"{dagster.address}/assets/raw/sales?view=partitions")
+        browser.wait_for("//*[contains(., '8 Partitions Selected')]", seconds=120)
+        browser.click("//button[contains(., 'Materialize')]", seconds=120)
+        browser.wait_for("//*[contains(text(), 'Select a partition')]")
+        days = "(//input[starts-with(@placeholder, 'ex: ')])[last()]"
+        browser.fill(days, "[2024-01-02...2024-01-03]")
+        browser.click("(//button[normalize-space(.)='All'])[last()]")
+        browser.wait_for("//*[text()='4 partitions']")
+        browser.click("//button[contains(., 'Launch backfill') and not(@disabled)]")
+        wait_for(lambda: set(log.reread().publishes) == set(keys[2:]), seconds=400)
 
 
 def test_names_and_pairs_that_can_be_no_partitions_are_refused() -> None:
