@@ -15,6 +15,7 @@ from functools import cached_property
 from itertools import groupby, takewhile
 from string import Formatter
 from typing import ClassVar
+from zoneinfo import ZoneInfo
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
@@ -557,13 +558,14 @@ _DAY_FORM = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _OFFSET_FORM = "[+-](?:0[0-9]|1[0-7]):?[0-5][0-9]"
 _SECONDS_FORM = rf":[0-9]{{2}}(?:\.[0-9]{{1,6}}0*)?(?:Z|{_OFFSET_FORM})?"
 _TIME_FORM = f"[ T][0-9]{{2}}:[0-9]{{2}}(?:{_SECONDS_FORM})?"  # Spark wants seconds before a zone.
+_ZONE_FORM = f"(?:Z|{_OFFSET_FORM})$"
 _FORMS = {
     "DATE": f"^{_DAY_FORM}(?:{_TIME_FORM})?$",
     "TIMESTAMP": f"^{_DAY_FORM}{_TIME_FORM}$",
     "BIGINT": "^-?[0-9]{1,18}$",
 }
 """How the value of a partition column is written, in Python and in Spark; a time is UTC's, if it
-says no offset."""
+says no offset, and a day that of the grain's time zone."""
 
 
 def can_say(kind: str, grain: Grain) -> bool:
@@ -588,11 +590,11 @@ def build_partition_value(column: str, grain: Grain) -> SparkColumn:
     text, type_ = F.col(column), grain.bound_type
     value = text.try_cast(type_)
     if type_ == "DATE":
-        moment = text.try_cast("timestamp").cast("date")
+        moment = F.from_utc_timestamp(text.try_cast("timestamp"), grain.time_zone).cast("date")
         day = F.substring(text, 1, 10).try_cast("date")
-        value = F.when(text.rlike(f"{_OFFSET_FORM}$"), moment).otherwise(day)
+        value = F.when(text.rlike(_ZONE_FORM), moment).otherwise(day)
     value = F.when(text.rlike(_FORMS[type_]), value)
-    if isinstance(grain, Days):
+    if isinstance(grain, Days) and grain.type != "DATE":
         written = F.expr(f"date_from_unix_date({grain.number_sql(column)})")
         return F.when(text.rlike(_write_form(grain)), written).otherwise(value)
     return value
@@ -604,17 +606,21 @@ def read_partition_value(text: str | None, grain: Grain) -> SliceBound | None:
         return None
     type_ = grain.bound_type
     try:
-        if isinstance(grain, Days) and _is_written(text, _write_form(grain)):
+        if (
+            isinstance(grain, Days)
+            and grain.type != "DATE"
+            and _is_written(text, _write_form(grain))
+        ):
             return grain.find_value(text)
         if not _is_written(text, _FORMS[type_]):
             return None
         if type_ == "BIGINT":
             return int(text)
-        if type_ == "DATE" and not re.search(f"{_OFFSET_FORM}$", text):
+        if type_ == "DATE" and not re.search(_ZONE_FORM, text):
             return dt.date.fromisoformat(text[:10])
         moment = dt.datetime.fromisoformat(text)
         moment = moment.astimezone(dt.UTC) if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
-        return moment.date() if type_ == "DATE" else moment
+        return moment.astimezone(ZoneInfo(grain.time_zone)).date() if type_ == "DATE" else moment
     except (ValueError, OverflowError):
         return None
 

@@ -303,7 +303,7 @@ class ParquetFiles(ColumnFiles):
 
     def find_where_fault(self, file: LandingFile, grain: Grain) -> str:
         """Finds whether the column `where` is a number or a day where the grain has none."""
-        type_ = dict(self.read_columns(file)).get(self.where, "")
+        type_ = dict(self.read_columns(file)).get(self.where, "") if self.where else ""
         kind = next((kind for name, kind in _ARROW_KINDS.items() if type_.startswith(name)), "")
         if not kind or can_say(kind, grain):
             return ""

@@ -271,6 +271,13 @@ VALUES: dict[Grain, dict[str, object]] = {
     Days("%Y%m%d"): {**ISO, "20240131": LAST_OF_JANUARY, "20240230": None, "2024013": None},
     Days("%Y%m%d", type="INT"): {**ISO, "20240131": LAST_OF_JANUARY, " 20240131": None},
     Days("%Y.%m.%d"): {**ISO, "2024.01.31": LAST_OF_JANUARY, "2024-01.31": None},
+    Days(type="DATE", time_zone="America/New_York"): {
+        "2024-01-31": LAST_OF_JANUARY,
+        "2024-02-01T04:59:59Z": LAST_OF_JANUARY,
+        "2024-02-01T05:00:00+00:00": dt.date(2024, 2, 1),
+        "2024-02-01 03:00:00": dt.date(2024, 2, 1),
+        "2024-02-30": None,
+    },
     HOURS: {
         "2024-01-31T10:00:00Z": AT_TEN,
         "2024-01-31 10:00:00": AT_TEN,
