@@ -14,7 +14,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import groupby, takewhile
 from string import Formatter
-from typing import ClassVar
+from typing import ClassVar, TypeGuard
 from zoneinfo import ZoneInfo
 
 from pyspark.sql import Column as SparkColumn
@@ -570,8 +570,13 @@ says no offset, and a day that of the grain's time zone."""
 
 def can_say(kind: str, grain: Grain) -> bool:
     """Tells whether values of a kind of types can say a partition."""
-    is_day = isinstance(grain, Days) and kind in INTEGERS
+    is_day = _writes_days(grain) and kind in INTEGERS
     return is_day or kind in _KINDS[grain.bound_type]
+
+
+def _writes_days(grain: Grain) -> TypeGuard[Days]:
+    """Tells whether the table's column holds days as texts or integers."""
+    return isinstance(grain, Days) and grain.type != "DATE"
 
 
 def _write_form(days: Days) -> str:
@@ -594,7 +599,7 @@ def build_partition_value(column: str, grain: Grain) -> SparkColumn:
         day = F.substring(text, 1, 10).try_cast("date")
         value = F.when(text.rlike(_ZONE_FORM), moment).otherwise(day)
     value = F.when(text.rlike(_FORMS[type_]), value)
-    if isinstance(grain, Days) and grain.type != "DATE":
+    if _writes_days(grain):
         written = F.expr(f"date_from_unix_date({grain.number_sql(column)})")
         return F.when(text.rlike(_write_form(grain)), written).otherwise(value)
     return value
@@ -606,11 +611,7 @@ def read_partition_value(text: str | None, grain: Grain) -> SliceBound | None:
         return None
     type_ = grain.bound_type
     try:
-        if (
-            isinstance(grain, Days)
-            and grain.type != "DATE"
-            and _is_written(text, _write_form(grain))
-        ):
+        if _writes_days(grain) and _is_written(text, _write_form(grain)):
             return grain.find_value(text)
         if not _is_written(text, _FORMS[type_]):
             return None
