@@ -84,14 +84,6 @@ def count_by_day(pipeline: Pipeline, version: int) -> Counter[str]:
     return Counter(str(day) for day in rows["landing_date"].to_pylist())
 
 
-@pytest.mark.slow
-@pytest.mark.by_hand
-def test_a_range_in_chunks_keeps_all_of_its_chunks(story: Story) -> None:
-    assert story.runs[0].success
-    assert story.versions[0] == 3, "three chunks, three commits"
-    assert count_by_day(story.pipeline, story.versions[0]) == LANDED
-
-
 def test_a_second_run_doubles_nothing(story: Story) -> None:
     assert story.runs[1].success
     assert count_by_day(story.pipeline, story.versions[1]) == LANDED

@@ -6,8 +6,6 @@ By a real daemon without a person's help, and by the command line with the comma
 import json
 import re
 import subprocess
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +18,7 @@ from backfill_engine_tests.landing_zones import (
     rewrite_records,
     truncate,
 )
-from backfill_engine_tests.pipeline.commanding import command, open_home
+from backfill_engine_tests.pipeline.commanding import command
 from backfill_engine_tests.servers import serve, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
@@ -59,16 +57,10 @@ def find_not_published(project: Project) -> dict[str, set[str]]:
     return found
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def project(request: pytest.FixtureRequest, landing: Path, tmp_path: Path) -> Iterator[Project]:
-    """Tests run with the home of a clone, and with that of a server."""
-    with open_home(tmp_path / "project", request.param) as project:
-        yield replace(project, landing=landing)
-
-
 def test_a_backfill_by_the_daemon_publishes_all_that_depends_on_no_bad_day(
-    project: Project,
+    landing: Path, tmp_path: Path
 ) -> None:
+    project = Project(tmp_path / "project", landing)
     with serve(project) as dagster:
         backfill = dagster.launch_backfill(*TABLES, first=DAYS[0], last=DAYS[-1])
         wait_for(lambda: find_not_published(project) == NOT_PUBLISHED, seconds=520)

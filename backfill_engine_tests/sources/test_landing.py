@@ -45,30 +45,11 @@ def list_names(listing: JsonListing) -> list[tuple[dt.date, str]]:
     ]
 
 
-def test_files_are_listed_by_the_day_of_their_folder(tmp_path: Path) -> None:
-    land(tmp_path, DAYS[1], "b.json")
-    land(tmp_path, DAYS[0], "a.json.gz")
-    land(tmp_path, DAYS[0], "c.json")
-    assert list_names(list_events(tmp_path)) == [
-        (DAYS[0], "a.json.gz"),
-        (DAYS[0], "c.json"),
-        (DAYS[1], "b.json"),
-    ]
-
-
 def test_listed_uris_sizes_and_times_are_those_of_the_files(tmp_path: Path) -> None:
     path = land(tmp_path, NEW_YEAR, "a.json", b"12345")
     (file,) = list_events(tmp_path).files
     assert (file.uri, file.size) == (str(path), 5)
     assert file.modified_ns == path.stat().st_mtime_ns
-
-
-def test_only_the_days_asked_for_are_listed(tmp_path: Path) -> None:
-    new_years_eve = dt.date(2012, 12, 31)
-    for day in (new_years_eve, *DAYS):
-        land(tmp_path, day, "a.json")
-    listing = list_events(tmp_path, [new_years_eve, DAYS[2]])
-    assert [day for day, _ in list_names(listing)] == [new_years_eve, DAYS[2]]
 
 
 BEING_WRITTEN_NAMES = (
@@ -111,12 +92,6 @@ def test_names_that_are_not_utf8_are_faults(tmp_path: Path) -> None:
 def test_rings_of_links_end(tmp_path: Path) -> None:
     land(tmp_path, NEW_YEAR, "data.json").parent.joinpath("up").symlink_to("..")
     assert list_names(list_events(tmp_path)) == [(NEW_YEAR, "data.json")]
-
-
-def test_partitions_without_files_are_named(tmp_path: Path) -> None:
-    land(tmp_path, DAYS[1], "a.json")
-    land(tmp_path, DAYS[2], "_SUCCESS")
-    assert list_events(tmp_path).missing == tuple(build([DAYS[0], DAYS[2]]))
 
 
 @pytest.mark.parametrize("missing", ["", "events"], ids=["root", "dataset"])

@@ -1,18 +1,14 @@
-"""A real daemon with one place for backfills: who comes first, and a deploy in mid-backfill.
-
-On SQLite and on PostgreSQL.
-"""
+"""A real daemon with one place for backfills: a deploy in mid-backfill."""
 
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import yaml
-from dagster import DagsterInstance, DagsterRun, RunRecord, RunsFilter
+from dagster import DagsterInstance, DagsterRun, RunsFilter
 
 from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG
 from backfill_engine.orchestration.runs.chains import find_partitions_at_work
@@ -21,7 +17,6 @@ from backfill_engine.orchestration.runs.run_tags import (
     ALLOW_NEW_CODE_TAG,
     BACKGROUND_TAG,
     CHAIN_TAG,
-    find_chain,
 )
 from backfill_engine_tests.commands import Project, change_code, deploy
 from backfill_engine_tests.pipeline.commanding import (
@@ -29,7 +24,6 @@ from backfill_engine_tests.pipeline.commanding import (
     find_listed,
     launch,
     list_commits,
-    open_home,
     read_lines,
     watch,
 )
@@ -37,7 +31,6 @@ from backfill_engine_tests.pipeline.landing_zone import LandingZone
 from backfill_engine_tests.pipeline.running import RAW, list_days
 from backfill_engine_tests.project import defs
 from backfill_engine_tests.servers import Dagster, serve, wait_for
-from backfill_engine_tests.shared_fixtures import build_days
 
 pytestmark = [pytest.mark.slow, pytest.mark.by_hand, pytest.mark.timeout(1800)]
 
@@ -46,36 +39,33 @@ OF_RAW = ("--select", RAW)
 BEFORE = ("2013-01-04", "2013-01-15")
 NOT_PUBLISHED = ("--only", "missing,failed,withheld")
 BY_DAYS = ("--chunk", "days=1")
-YEAR = [day.key for day in build_days("2013-01-01", 365)]
+LANDED = list_days(1, 15)
 
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
     """One undisturbed run computes the expected checksums from the same landing zone."""
     root = tmp_path_factory.mktemp("undisturbed")
-    LandingZone(root / "landing").land(YEAR)
+    LandingZone(root / "landing").land(LANDED)
     project = Project(root, root / "landing")
-    run = project.materialize(RAW, partitions=f"{YEAR[0]}...{YEAR[-1]}")
+    run = project.materialize(RAW, partitions=f"{LANDED[0]}...{LANDED[-1]}")
     assert run.returncode == 0, run.stderr
     return project.read_checksums()
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def project(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Project]:
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A copy of the project is deployed, and two days are published."""
     root = tmp_path_factory.mktemp("project")
     code = (("PYTHONPATH", str(deploy(root / "deployed"))),)
     zone = LandingZone(root / "landing")
     zone.land(BEFORE)
-    with open_home(root, request.param) as home:
-        settings = (*home.settings, *code)
-        project = replace(home, settings=settings, dagster_yaml=leave_one_place(home, root))
-        run = project.materialize(RAW, partitions=f"{BEFORE[0]}...{BEFORE[1]}")
-        assert "withheld 10 of 12 partitions" in run.stderr, "what didn't land"
-        zone.land(day for day in YEAR if day not in BEFORE)  # Another file would be stale.
-        yield project
+    home = Project(root, zone.root, code)
+    project = replace(home, dagster_yaml=leave_one_place(home, root))
+    run = project.materialize(RAW, partitions=f"{BEFORE[0]}...{BEFORE[1]}")
+    assert "withheld 10 of 12 partitions" in run.stderr, "what didn't land"
+    zone.land(day for day in LANDED if day not in BEFORE)  # Another file would be stale.
+    return project
 
 
 def leave_one_place(home: Project, root: Path) -> Path:
@@ -97,10 +87,7 @@ def dagster(project: Project) -> Iterator[Dagster]:
 
 
 @pytest.fixture
-def instance(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[DagsterInstance]:
-    for name, value in project.settings:
-        if name.startswith("DAGSTER_"):
-            monkeypatch.setenv(name, value)
+def instance(project: Project) -> Iterator[DagsterInstance]:
     with DagsterInstance.from_config(project.environment["DAGSTER_HOME"]) as opened:
         yield opened
 
@@ -123,66 +110,6 @@ def list_statuses(instance: DagsterInstance, backfill: str) -> list[str]:
 def deploy_other_code(project: Project, dagster: Dagster) -> None:
     change_code(project.root / "deployed")
     dagster.reload()
-
-
-def test_the_daily_run_finds_a_place_beside_a_backfill_of_several_runs(
-    project: Project,
-    dagster: Dagster,
-    instance: DagsterInstance,
-    expected: dict[tuple[str, str], str],
-) -> None:
-    days, others = YEAR[18:], [*list_days(12, 14), *list_days(16, 18)]
-    long = launch(project, *OF_RAW, "--from", days[0], "--to", days[-1], "--chunk", "weeks")
-    # It is less urgent still and has two runs; a bound of one adds nothing to one place.
-    ends = ("--from", others[0], "--to", others[-1])
-    repair = ("--template", "repair", "--priority", "-2", "--max-parallel", "1")
-    last = launch(project, *OF_RAW, *ends, *repair)
-    wait_until(lambda: list_statuses(instance, last) == ["QUEUED", "QUEUED"])
-    wait_until(lambda: list_commits(project, RAW, *days))
-    assert list_statuses(instance, long) == ["STARTED"], "it still has the place"
-    # The daily run comes last into a queue that is ordered already: dagster issue 3968.
-    day = BEFORE[1]
-    daily = dagster.launch_run(RAW, first=day, last=day)
-    for backfill in (long, last):
-        with watch(project, backfill) as watching:
-            assert watching.wait(timeout=600) == 0, read_lines(project, backfill)[-1]
-    records = {record.dagster_run.run_id: record for record in instance.get_run_records()}
-    (of_long,), of_last = (
-        sorted(
-            (record for record in records.values() if find_chain(record.dagster_run) == backfill),
-            key=find_start,
-        )
-        for backfill in (long, last)
-    )
-    assert find_start(records[daily]) < find_end(of_long), "it waited for none of them"
-    # There is no place for two, so no two run at once, and none runs twice.
-    for earlier, later in pairwise([of_long, *of_last]):
-        assert find_end(earlier) <= find_start(later) + 0.1
-    assert len(of_last) == 2
-
-    published = [
-        key
-        for commit in list_commits(project, RAW, *days)
-        if commit.record
-        for key in commit.record.rows
-    ]
-    assert sorted(published) == days, "each once"
-    assert len(list_commits(project, RAW, *others)) == 2
-    assert len(list_commits(project, RAW, day)) == 2, "before, and by the daily run"
-    found = project.read_checksums()
-    assert {key: found[key] for key in found if key[1] >= others[0]} == {
-        key: checksum for key, checksum in expected.items() if key[1] >= others[0]
-    }
-
-
-def find_start(record: RunRecord) -> float:
-    assert record.start_time is not None
-    return record.start_time
-
-
-def find_end(record: RunRecord) -> float:
-    assert record.end_time is not None
-    return record.end_time
 
 
 def test_a_deploy_in_mid_backfill_stops_the_rest_unless_that_is_allowed(
