@@ -1,7 +1,6 @@
 """Listing the landing zone: what counts as data, and what counts as changed."""
 
 import datetime as dt
-import gzip
 import os
 import shutil
 from collections.abc import Sequence
@@ -171,21 +170,3 @@ def test_changed_files_fail_the_check_with_their_day(tmp_path: Path, change: str
     with pytest.raises(LandingError, match="rows of 2013-01-02 changed") as caught:
         listing.check_unchanged()
     assert "\n" not in str(caught.value)
-
-
-def test_only_broken_gzip_files_are_found(tmp_path: Path) -> None:
-    content = gzip.compress(b'{"id":1}\n' * 1000, mtime=0)
-    land(tmp_path, DAYS[0], "good.json.gz", content)
-    land(tmp_path, DAYS[0], "plain.json", content[:-5])  # not compressed by its name
-    land(tmp_path, DAYS[1], "truncated.json.gz", content[:-5])
-    land(tmp_path, DAYS[1], "flipped.json.gz", content[:20] + b"\xff\xff" + content[22:])
-    land(tmp_path, DAYS[2], "unpacked.json.gz", b'{"id":1}\n')
-    broken = list_events(tmp_path).find_broken("no file is named")
-    assert [
-        (dt.date.fromisoformat(broken_file.partition.key), Path(broken_file.name).name)
-        for broken_file in broken
-    ] == [
-        (DAYS[1], "flipped.json.gz"),
-        (DAYS[1], "truncated.json.gz"),
-        (DAYS[2], "unpacked.json.gz"),
-    ]
