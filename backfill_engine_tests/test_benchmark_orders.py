@@ -15,7 +15,6 @@ from backfill_engine_tests.project import CUSTOMER_ORDERS
 from benchmarks.contents import DifferentContentsError, check_same_checksums
 from benchmarks.orders_report import (
     OrdersScale,
-    build_section,
     merge_results,
     read_results,
     write_orders_report,
@@ -81,14 +80,6 @@ def test_missing_buckets_fail_even_if_both_miss_them(tmp_path: Path):
     root = _write(tmp_path / "one", (0, 1, 0.1))
     with pytest.raises(DifferentContentsError, match="1 partitions of 2"):
         check_same_checksums([_TABLE], root, root, partitions=2)
-
-
-def test_targets_are_judged_by_medians_and_only_where_they_were_promised():
-    section = build_section(merge_results(None, [_TEN, _ONE], MACHINE, date="2013-01-02"))
-    # The ratio of the minima, 110 / 90, would miss it.
-    assert "| b / a | 1 | 110.0 / 90.0 | 1.19 | ≤ 1.2 | yes |" in section
-    assert "| b / b | 10 / 1 | 1500.0 / 110.0 | 12.61 | ≤ 12 | **no** |" in section
-    assert section.count("| b / a |") == 1
 
 
 def test_scales_are_added_to_those_of_the_same_machine(tmp_path: Path):

@@ -1,7 +1,6 @@
 """The benchmark of peers: its comparison of contents, its page, and the projects it lays out."""
 
 import datetime as dt
-import json
 import shutil
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from benchmarks.peers.contestants import (
     prepare_rerun,
 )
 from benchmarks.peers.environments import read_versions
-from benchmarks.peers.report import FLIGHTS, TRIALS, write_page, write_peers_report
+from benchmarks.peers.report import FLIGHTS, write_page, write_peers_report
 from benchmarks.peers.results import build_flights
 from benchmarks.sections import PAGE
 from benchmarks.variants import REPOSITORY, Command
@@ -65,33 +64,6 @@ def test_columns_with_other_values_are_named():
     first, second = _delays((_DAY, "AA", 1)), _delays((_DAY, "AA", 2))
     with pytest.raises(DifferentContentsError, match=r"other values in flights_7d$"):
         check_same_rows(CARRIER_DELAYS, first, second, partitions=1, name="peer")
-
-
-def test_a_section_is_written_and_the_others_stay(tmp_path: Path):
-    folder = tmp_path / "benchmarks"
-    page = tmp_path / PAGE
-    sections = [
-        f"<!-- peers, {name}: begin -->\n{name} before\n<!-- peers, {name}: end -->"
-        for name in (FLIGHTS, TRIALS)
-    ]
-    page.write_text("\n\n".join(["# Peers", *sections, "Said by hand."]), encoding="utf-8")
-    seconds = {("backfill_assets", 31): [4.0, 2.0, 3.0], ("sqlmesh-duckdb", 31): [1.5]}
-    results = {**_MEASURED, **build_flights(seconds, {"datacoolie-range": "pip says no"})}
-    write_peers_report(FLIGHTS, results, folder)
-    answers = {"peer": {"Does it?": "no"}}
-    write_peers_report(TRIALS, {**_MEASURED, "questions": ["Does it?"], "answers": answers}, folder)
-    written = json.loads((folder / "peers.json").read_text(encoding="utf-8"))
-    assert written.keys() == {FLIGHTS, TRIALS}
-    text = page.read_text(encoding="utf-8")
-    assert "| backfill_assets, one range run | 31 | 2.0 | 1.00 |" in text
-    assert "| SQLMesh on DuckDB, a plan | 31 | 1.5 | 0.50 |" in text
-    assert "datacoolie-range took no part: pip says no" in text
-    assert "| Does it? | no |" in text
-    assert "Runs of each: 1, 3; ratios are of medians." in text
-    assert "Measured on 2013-01-01, 2 cores: " in text
-    assert "(benchmarks/peers.json)" in text
-    assert text.endswith("Said by hand.")
-    assert "before" not in text
 
 
 def test_a_section_without_an_end_is_refused(tmp_path: Path):

@@ -18,7 +18,6 @@ from benchmarks.weather_days import land_days
 from benchmarks.weather_report import (
     PartSample,
     PipelineSample,
-    build_section,
     write_weather_report,
 )
 
@@ -83,19 +82,6 @@ def test_a_process_that_fails_ends_the_benchmark(tmp_path: Path, capfd: pytest.C
     with pytest.raises(SystemExit, match="hours ended with exit code 1"):
         watch_command(failing, scratch=tmp_path, name="hours")
     assert "no room" in capfd.readouterr().err
-
-
-def test_hours_are_judged_beside_days_alone_and_in_all():
-    days = replace(_RAW, seconds=16.0, partitions=100, commits={"raw/weather": 1})
-    slow = replace(_REST, seconds=1.0)
-    samples = [PipelineSample("hours", _RAW, _REST), PipelineSample("days", days, slow)]
-    results = {"date": "2013-01-01", "machine": MACHINE, "samples": [asdict(s) for s in samples]}
-    section = build_section(results)
-    assert "| `raw/weather` | 1,000 / 100 | 30.0 / 16.0 | 1.88 | < 2 | yes |" in section
-    assert "| whole pipeline | 1,080 / 180 | 40.0 / 17.0 | 2.35 | < 2 | **no** |" in section
-    growth = "52.4 kB of SQLite, 3.0 events, 1.0 kB of Delta log"
-    assert f"by hours, each: {growth}; in all 300 MiB of Python, 900 of JVM." in section
-    assert "(2,500 rows): 2 by hours (target: at most 2, met), 1 by days." in section
 
 
 def test_a_page_without_the_section_gets_it_at_its_end(tmp_path: Path):

@@ -1,7 +1,7 @@
 """What a warehouse and a Dagster home cost by their age: CPU seconds of commands, old over new.
 
 Twelve days of flights over three layers are published twice over: once as they are, and once with
-thousands of commits and events behind them (`pipeline.aging` of the tests). Then the commands run
+thousands of commits and events behind them (`benchmarks/aging.py`). Then the commands run
 in turn in both; CPU is that of a process and all its children, the JVM's too, and memory the most
 that the command's own process took. Prints a table in Markdown.
 """
@@ -23,8 +23,8 @@ import psutil
 
 from backfill_assets.samples.flights import land_flights
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine_tests.pipeline.aging import age_home, age_log, count_events, shift_log
 from backfill_engine_tests.project import CATALOG
+from benchmarks.aging import age_home, age_log, count_events, shift_log
 from benchmarks.variants import prepare_home
 
 _TABLES = ("raw/flights", "staging/flights", "features/carrier_delays")

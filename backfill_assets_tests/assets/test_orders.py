@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 
 from backfill_assets.samples.orders import land_orders
 from backfill_engine.lake.table_log import read_log
-from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.proof.certificates import find_certificates
 from backfill_engine_tests.commands import Project
 from backfill_engine_tests.pipeline.running import Pipeline, copy_pipeline, open_pipeline
@@ -184,19 +183,6 @@ def test_a_source_that_outgrew_the_key_space_is_said_and_nothing_is_written(
     assert "holds keys from 1 to 240000, outside of the key space 0 to 199999" in output
     assert "BACKFILL_ORDER_KEY_SPACE" in output
     assert not (small.warehouse / "raw").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.by_hand
-def test_the_chosen_buckets_go_through_all_layers(landing: Path, tmp_path: Path) -> None:
-    settings = (("BACKFILL_ORDER_KEY_STEP", "120000"), ("BACKFILL_ORDER_KEY_SPACE", "250000"))
-    chosen = Project(tmp_path, landing, settings)
-    run = chosen.materialize(*LAYERS, partitions="0000000...0240000")
-    assert run.returncode == 0, run.stdout + run.stderr
-    orders, lines = read_landed(landing)
-    both = pd.concat([orders["o_orderkey"], lines["l_orderkey"]]) // 120_000 * 120_000
-    raw = Warehouse(str(chosen.warehouse)).open(RAW_ORDERS).to_pandas()
-    assert raw["order_bucket"].value_counts().to_dict() == both.value_counts().to_dict()
 
 
 def test_other_steps_than_the_tables_are_refused(landing: Path, published: Path) -> None:

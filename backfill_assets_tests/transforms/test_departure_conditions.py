@@ -72,36 +72,10 @@ def collect_conditions(flights: DataFrame, weather: DataFrame) -> dict[int, dict
     return conditions
 
 
-def find_conditions(
-    spark: SparkSession, flights: list[Flight], reports: Reports
-) -> list[tuple[dt.datetime | None, float | None]]:
-    """Finds, in the order of the flights, when weather was observed, and its temperature."""
-    rows = collect_conditions(build_flights(spark, *flights), build_weather(spark, reports))
-    assert len(rows) == len(flights)
-    return [(rows[flight.flight]["observed_at"], rows[flight.flight]["temp"]) for flight in flights]
-
-
 def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
     flights, weather = build_flights(spark, Flight(1, at(10))), build_weather(spark, {})
     conditions = build_departure_conditions(flights, weather)
     assert conditions.dtypes == list_types(DEPARTURE_CONDITIONS)
-
-
-def test_report_serves_for_three_hours_and_never_before_its_own(spark: SparkSession) -> None:
-    found, nothing = (at(10), 10.0), (None, None)
-    stories = {
-        # The only report comes one hour after the first flight, and one minute after the second.
-        Flight(1, at(9)): nothing,
-        Flight(2, at(9, 59)): nothing,
-        Flight(3, at(10)): found,
-        Flight(4, at(11, 30)): found,
-        Flight(5, at(12, 59)): found,
-        Flight(6, at(13)): nothing,
-        # Other stations' reports are of no use.
-        Flight(7, at(10), origin="JFK"): nothing,
-    }
-    reports = {("EWR", at(10)): {"temp": 10.0}, ("LGA", at(8)): {"temp": 8.0}}
-    assert find_conditions(spark, list(stories), reports) == list(stories.values())
 
 
 def test_flight_keeps_its_row_and_columns_without_any_weather(spark: SparkSession) -> None:

@@ -11,7 +11,6 @@ from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets.transforms.raw_flights import build_raw_flights
 from backfill_engine.audit_columns import (
     BEFORE_FIRST_PARTITION,
-    FIELD_SEPARATOR,
     FIELDS_SEEN,
     REJECT_REASON,
     REJECTED_LINE,
@@ -103,11 +102,3 @@ def test_reason_of_the_parser_comes_before_the_missing_date(spark: SparkSession)
         without_year: "`year` is missing",
         "{": "the line is not one JSON object",
     }
-
-
-def test_extra_fields_become_text_and_others_are_only_reported(spark: SparkSession) -> None:
-    line = json.dumps({**FLIGHT, "gate": 7, "wind": 3})
-    (row,) = build_rows(spark, line, extra_fields=("gate",))
-    assert row.gate == "7"
-    assert "wind" not in row
-    assert row[FIELDS_SEEN].split(FIELD_SEPARATOR) == [*FLIGHT, "gate", "wind"]

@@ -41,7 +41,6 @@ REPORT: dict[str, Any] = {
     "time_hour": "2013-01-02T03:00:00Z",
 }
 OTHER_HOUR = "the report is of another hour than it landed"
-NOT_ONE_OBJECT = "the line is not one JSON object"
 
 
 def build_raw(
@@ -117,34 +116,3 @@ def test_report_of_another_hour_is_rejected(spark: SparkSession) -> None:
     assert {(row["landing_hour"], row["landing_date"]) for row in rows} == {
         (HOUR, dt.date(2013, 1, 2))
     }
-
-
-def test_unusable_line_is_rejected_as_the_parser_says(spark: SparkSession) -> None:
-    without_origin = {name: value for name, value in REPORT.items() if name != "origin"}
-    without_hour = {name: value for name, value in REPORT.items() if name != "time_hour"}
-    reasons = {
-        "no JSON": NOT_ONE_OBJECT,
-        dump()[:-1]: NOT_ONE_OBJECT,
-        dump() + dump(): NOT_ONE_OBJECT,
-        f"[{dump()}]": NOT_ONE_OBJECT,
-        json.dumps(without_origin): "`origin` is missing",
-        dump(origin=None): "`origin` is missing",
-        json.dumps(without_hour): "`time_hour` is missing",
-        dump(time_hour=None): "`time_hour` is missing",
-        dump(time_hour="soon"): "`time_hour` is not TIMESTAMP: soon",
-        dump(temp="warm"): "`temp` is not DOUBLE: warm",
-        dump(hour=5.5): "`hour` is not INT: 5.5",
-        # Of two faults the parser's is named.
-        dump(temp="NA", time_hour="2013-01-02T04:00:00Z"): "`temp` is not DOUBLE: NA",
-    }
-    rows = build_raw(spark, *reasons, dump())
-    assert [row[REJECT_REASON] for row in rows] == [*reasons.values(), None]
-    assert [row[REJECTED_LINE] for row in rows] == [*reasons, None]
-    assert {row["landing_hour"] for row in rows} == {HOUR}
-    assert {row["source_file"] for row in rows} == {"weather/a.json"}
-
-
-def test_extra_fields_become_text_and_others_are_only_reported(spark: SparkSession) -> None:
-    (row,) = build_raw(spark, dump(ceiling=7, cloud=0.5), extra_fields=("ceiling",))
-    assert (row["ceiling"], row[REJECT_REASON]) == ("7", None)
-    assert row[FIELDS_SEEN].split(FIELD_SEPARATOR) == [*REPORT, "ceiling", "cloud"]

@@ -12,9 +12,7 @@ from backfill_assets.samples.flights_history import land_flights_history
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine_tests.commands import Project, find_program
-from backfill_engine_tests.pipeline.commanding import command
 from backfill_engine_tests.project import RAW_FLIGHTS
-from backfill_engine_tests.servers import serve
 
 BAD = "2011-01-09"
 _LOOK = """
@@ -202,21 +200,6 @@ def test_a_flow_that_is_not_active_has_no_days(open_project: Callable[..., Proje
     (line,) = refused.stderr.strip().splitlines()
     assert "2012-01-01" in line
     assert not read_raw(project).exists
-
-
-@pytest.mark.slow
-@pytest.mark.by_hand
-def test_the_daemon_takes_a_flow_in(open_project: Callable[..., Project]) -> None:
-    project = open_project(
-        "2011-01", BEGIN="2011-01-13", END="2011-01-15", HISTORICAL_LOADS="flights_2011"
-    )
-    days = ("2011-01-01", "2011-01-12")
-    launch = ("launch", *choose(*days), "--yes")
-    with serve(project):
-        launched = json.loads(command(project, *launch, "--json"))
-        command(project, "backfill", "watch", launched["backfill_id"])
-        assert plan_history(project, *days)["states"] == {"materialized": 12}
-        assert "backfill" not in command(project, *launch)
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -45,9 +44,6 @@ EVENTS = Table(
     partition_by="part",
     columns=(required("part", "INT", "Part"), Column("code", "STRING", "Code")),
     grain=Buckets(1, 10_000),
-)
-EVENTS_BY_CODE = replace(
-    EVENTS, columns=(EVENTS.columns[0], required("code", "STRING", "Code")), natural_key=("code",)
 )
 Row = dict[str, Any]
 

@@ -1,13 +1,9 @@
 """January over all layers with three bad days of different kinds: what is held back, and only that.
 
-By a real daemon without a person's help, and by the command line with the commands that it prints.
+By a real daemon without a person's help.
 """
 
 import json
-import re
-import subprocess
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +16,7 @@ from backfill_engine_tests.landing_zones import (
     rewrite_records,
     truncate,
 )
-from backfill_engine_tests.pipeline.commanding import command, open_home
+from backfill_engine_tests.pipeline.commanding import command
 from backfill_engine_tests.servers import serve, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
@@ -59,21 +55,16 @@ def find_not_published(project: Project) -> dict[str, set[str]]:
     return found
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def project(request: pytest.FixtureRequest, landing: Path, tmp_path: Path) -> Iterator[Project]:
-    """Tests run with the home of a clone, and with that of a server."""
-    with open_home(tmp_path / "project", request.param) as project:
-        yield replace(project, landing=landing)
-
-
 def test_a_backfill_by_the_daemon_publishes_all_that_depends_on_no_bad_day(
-    project: Project,
+    landing: Path, tmp_path: Path
 ) -> None:
+    project = Project(tmp_path / "project", landing)
     with serve(project) as dagster:
         backfill = dagster.launch_backfill(*TABLES, first=DAYS[0], last=DAYS[-1])
         wait_for(lambda: find_not_published(project) == NOT_PUBLISHED, seconds=520)
         assert_certified_as_one_chain(project, backfill)
     assert_nothing_withheld_can_be_read(project)
+    assert_withheld_rows_can_be_shown(project)
 
 
 def assert_certified_as_one_chain(project: Project, backfill: str) -> None:
@@ -91,33 +82,6 @@ def assert_certified_as_one_chain(project: Project, backfill: str) -> None:
     }
 
 
-def test_the_command_line_ends_with_the_commands_that_go_on(landing: Path, tmp_path: Path) -> None:
-    project = Project(tmp_path, landing)
-    runs = [project.materialize(*TABLES, partitions=f"{DAYS[0]}...{DAYS[-1]}")]
-    assert runs[0].returncode != 0
-    for text in (
-        "raw/flights: withheld 2 of 31 partitions (the other 29 are published)",
-        f"{TRUNCATED}: partition_is_complete: files_are_readable",
-        f"{REJECTED}: partition_is_valid: rejects = 0.05",
-    ):
-        assert text in runs[0].stderr
-    assert [partitions for _, partitions in find_commands(runs[0])] == [
-        "2013-01-01...2013-01-04",
-        "2013-01-06...2013-01-19",
-        "2013-01-21...2013-01-31",
-    ]
-    to_do = find_commands(runs[0])
-    while to_do:
-        assets, partitions = to_do.pop(0)
-        runs.append(project.materialize(*assets, partitions=partitions))
-        to_do += find_commands(runs[-1])
-    assert len(runs) == 5, "one more, for the features after the day that staging withheld"
-    assert f"{DOUBLED}: partition_is_stable: drift(distance)" in runs[2].stderr
-    assert find_not_published(project) == NOT_PUBLISHED
-    assert_nothing_withheld_can_be_read(project)
-    assert_withheld_rows_can_be_shown(project)
-
-
 def assert_withheld_rows_can_be_shown(project: Project) -> None:
     day = ("--from", DOUBLED, "--to", DOUBLED)
     withheld = ("status", "--withheld", *day, "--select")
@@ -128,14 +92,6 @@ def assert_withheld_rows_can_be_shown(project: Project) -> None:
     assert {row["flight_date"] for row in kept["rows"]} == {DOUBLED}
     nothing = command(project, *withheld, "raw/flights")
     assert nothing == "nothing is kept aside of these partitions\n"
-
-
-def find_commands(run: subprocess.CompletedProcess[str]) -> list[tuple[list[str], str]]:
-    """Assets and range of each command that the run's message ends with."""
-    _, _, commands = run.stderr.partition("To go on with what does not depend on them:")
-    found = re.findall(r"--select '(\S+)' --partition-range (\S+)", commands.partition("\n\n")[0])
-    commands_by_text = dict.fromkeys(found)  # Dagster prints a failure twice
-    return [(re.findall(r'key:"([^"]+)"', select), where) for select, where in commands_by_text]
 
 
 def assert_nothing_withheld_can_be_read(project: Project) -> None:

@@ -22,15 +22,11 @@ Line = Mapping[str, Any]
 
 
 @contextmanager
-def open_home(root: Path, storage: str) -> Iterator[Project]:
-    """A project whose landing zone is there, with a clone's home or, on PostgreSQL, a server's."""
-    landing = root / "landing"
-    if storage == "sqlite":
-        yield Project(root, landing)
-        return
+def open_postgres_home(root: Path) -> Iterator[Project]:
+    """A project whose landing zone is there, with the home of a server, on PostgreSQL."""
     with serve_postgres() as server:
         url = (("DAGSTER_POSTGRES_URL", server.create_database()),)
-        yield Project(root, landing, url, PROJECT / "deploy" / "dagster.yaml")
+        yield Project(root, root / "landing", url, PROJECT / "deploy" / "dagster.yaml")
 
 
 def launch(project: Project, *options: str) -> str:

@@ -1,6 +1,5 @@
 """Other grains than days, from JSON lines to a table and back, as days go."""
 
-import itertools
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +14,9 @@ from backfill_engine.grains.timestamps import Minutes
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.orchestration.instance.partition_definitions import build_partitions_def
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.tables.declarations import Table, required
 from backfill_engine_tests.pipeline.publishing import Lake, land_json
-from backfill_engine_tests.project import CATALOG
 
 FIELDS = (required("visitor", "INT", "Number of the visitor"),)
 
@@ -138,16 +135,3 @@ def test_range_and_a_partition_in_its_middle_are_published_exactly(
         for partition, numbers in zip(partitions, (range(1), range(10, 15), range(3)), strict=True)
         for number in numbers
     ]
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.grain))
-def test_partitions_are_those_that_dagster_knows(case: Case) -> None:
-    keys = build_partitions_def(
-        case.grain, CATALOG.settings.begin, CATALOG.settings.end
-    ).get_partition_keys()
-    assert set(case.folders) < set(keys)
-    partitions = build_partitions(case.build_recipe().table, keys)
-    assert [partition.key for partition in partitions] == keys
-    assert all(
-        first.slice.end == second.slice.start for first, second in itertools.pairwise(partitions)
-    )

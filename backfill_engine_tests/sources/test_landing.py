@@ -1,7 +1,6 @@
 """Listing the landing zone: what counts as data, and what counts as changed."""
 
 import datetime as dt
-import gzip
 import os
 import shutil
 from collections.abc import Sequence
@@ -45,30 +44,11 @@ def list_names(listing: JsonListing) -> list[tuple[dt.date, str]]:
     ]
 
 
-def test_files_are_listed_by_the_day_of_their_folder(tmp_path: Path) -> None:
-    land(tmp_path, DAYS[1], "b.json")
-    land(tmp_path, DAYS[0], "a.json.gz")
-    land(tmp_path, DAYS[0], "c.json")
-    assert list_names(list_events(tmp_path)) == [
-        (DAYS[0], "a.json.gz"),
-        (DAYS[0], "c.json"),
-        (DAYS[1], "b.json"),
-    ]
-
-
 def test_listed_uris_sizes_and_times_are_those_of_the_files(tmp_path: Path) -> None:
     path = land(tmp_path, NEW_YEAR, "a.json", b"12345")
     (file,) = list_events(tmp_path).files
     assert (file.uri, file.size) == (str(path), 5)
     assert file.modified_ns == path.stat().st_mtime_ns
-
-
-def test_only_the_days_asked_for_are_listed(tmp_path: Path) -> None:
-    new_years_eve = dt.date(2012, 12, 31)
-    for day in (new_years_eve, *DAYS):
-        land(tmp_path, day, "a.json")
-    listing = list_events(tmp_path, [new_years_eve, DAYS[2]])
-    assert [day for day, _ in list_names(listing)] == [new_years_eve, DAYS[2]]
 
 
 BEING_WRITTEN_NAMES = (
@@ -111,12 +91,6 @@ def test_names_that_are_not_utf8_are_faults(tmp_path: Path) -> None:
 def test_rings_of_links_end(tmp_path: Path) -> None:
     land(tmp_path, NEW_YEAR, "data.json").parent.joinpath("up").symlink_to("..")
     assert list_names(list_events(tmp_path)) == [(NEW_YEAR, "data.json")]
-
-
-def test_partitions_without_files_are_named(tmp_path: Path) -> None:
-    land(tmp_path, DAYS[1], "a.json")
-    land(tmp_path, DAYS[2], "_SUCCESS")
-    assert list_events(tmp_path).missing == tuple(build([DAYS[0], DAYS[2]]))
 
 
 @pytest.mark.parametrize("missing", ["", "events"], ids=["root", "dataset"])
@@ -196,21 +170,3 @@ def test_changed_files_fail_the_check_with_their_day(tmp_path: Path, change: str
     with pytest.raises(LandingError, match="rows of 2013-01-02 changed") as caught:
         listing.check_unchanged()
     assert "\n" not in str(caught.value)
-
-
-def test_only_broken_gzip_files_are_found(tmp_path: Path) -> None:
-    content = gzip.compress(b'{"id":1}\n' * 1000, mtime=0)
-    land(tmp_path, DAYS[0], "good.json.gz", content)
-    land(tmp_path, DAYS[0], "plain.json", content[:-5])  # not compressed by its name
-    land(tmp_path, DAYS[1], "truncated.json.gz", content[:-5])
-    land(tmp_path, DAYS[1], "flipped.json.gz", content[:20] + b"\xff\xff" + content[22:])
-    land(tmp_path, DAYS[2], "unpacked.json.gz", b'{"id":1}\n')
-    broken = list_events(tmp_path).find_broken("no file is named")
-    assert [
-        (dt.date.fromisoformat(broken_file.partition.key), Path(broken_file.name).name)
-        for broken_file in broken
-    ] == [
-        (DAYS[1], "flipped.json.gz"),
-        (DAYS[1], "truncated.json.gz"),
-        (DAYS[2], "unpacked.json.gz"),
-    ]

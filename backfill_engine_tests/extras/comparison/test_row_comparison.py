@@ -21,13 +21,11 @@ from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.rules.drift import MIN_VALUES, compute_psi
 from backfill_engine_tests.contents.written_rows import (
     EVENTS,
-    EVENTS_BY_CODE,
     FLIGHTS,
     MILES,
     WEEK,
     Changes,
     as_arrow,
-    build_events,
     build_flights,
     build_parts,
     count_changes,
@@ -103,43 +101,6 @@ def test_each_column_is_compared(warehouse: Warehouse) -> None:
     older, newer = read_both(warehouse, FLIGHTS, days, before, after)
     changes = find_changes(compare_contents(older, newer))
     assert changes == {day.key: Changes(same=19, changed=1) for day in days[: len(other)]}
-
-
-def test_duplicates_change_one_by_one(warehouse: Warehouse) -> None:
-    rows = build_flights(WEEK[:1], count=1)
-    other = {**rows[0], "gate": "other"}
-    before = [*rows * 3, other]
-    after = [rows[0], *[{**rows[0], "gate": "third"}] * 4]
-    older, newer = read_both(warehouse, FLIGHTS, WEEK[:1], before, after)
-    expected = Changes(same=1, changed=3, added=1, duplicates=4)
-    assert count_changes(compare_contents(older, newer)) == {WEEK[0].key: expected}
-
-
-def test_without_a_key_nothing_is_changed(warehouse: Warehouse) -> None:
-    parts = build_parts(0, 1, 2, 3)
-    before = [*build_events(p0="aab", p1="a", p2="c"), {"part": 3, "code": None}]
-    after = [*build_events(p0="abbb", p1="x", p2="c", p3="d"), {"part": 3, "code": None}]
-    older, newer = read_both(warehouse, EVENTS, parts, before, after)
-    assert older.key_hashes is None
-    assert count_changes(compare_contents(older, newer)) == {
-        "part 0": Changes(same=2, added=2, removed=1),
-        "part 1": Changes(added=1, removed=1),
-        "part 2": Changes(same=1),
-        "part 3": Changes(same=1, added=1),
-    }
-
-
-def test_thousands_of_separate_partitions(warehouse: Warehouse) -> None:
-    parts = build_parts(*range(0, 4_001, 2))
-    before, after = build_events(p0="ab", p4000="c"), build_events(p0="ab", p2000="c", p3="d")
-    older, newer = read_both(warehouse, EVENTS_BY_CODE, parts, before, after)
-    changes = count_changes(compare_contents(older, newer))
-    assert len(changes) == len(parts)
-    assert {key: counts for key, counts in changes.items() if counts != Changes()} == {
-        "part 0": Changes(same=2),
-        "part 2000": Changes(added=1),
-        "part 4000": Changes(removed=1),
-    }
 
 
 def test_psi_null_shares_and_rows_of_partitions(warehouse: Warehouse) -> None:

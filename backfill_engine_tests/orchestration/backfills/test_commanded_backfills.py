@@ -1,4 +1,4 @@
-"""A real daemon runs backfills in chunks that people command, on SQLite and PostgreSQL."""
+"""A real daemon runs backfills in chunks that people command, on PostgreSQL."""
 
 import json
 import time
@@ -15,7 +15,7 @@ from backfill_engine_tests.pipeline.commanding import (
     launch,
     list_commits,
     list_published,
-    open_home,
+    open_postgres_home,
     read_lines,
     watch,
 )
@@ -30,14 +30,11 @@ OVERLAP, CHANGED = list_days(13, 16), "2013-01-16"
 BY_DAYS = ("--chunk", "days=1")
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def project(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Project]:
-    """Tests run with the home of a clone, and with that of a server."""
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     root = tmp_path_factory.mktemp("project")
     LandingZone(root / "landing").land(list_days(1, 20))
-    with open_home(root, request.param) as project:
+    with open_postgres_home(root) as project:
         yield project
 
 

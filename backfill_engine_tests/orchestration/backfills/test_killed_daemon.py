@@ -12,7 +12,7 @@ from backfill_engine_tests.pipeline.commanding import (
     follow,
     launch,
     list_commits,
-    open_home,
+    open_postgres_home,
     wait_until,
 )
 from backfill_engine_tests.pipeline.landing_zone import LandingZone
@@ -26,10 +26,9 @@ TABLES = (RAW, STAGING)
 RANGE = ("--from", DAYS[0], "--to", DAYS[-1])
 
 
-@pytest.mark.parametrize("storage", [pytest.param("sqlite", marks=pytest.mark.by_hand), "postgres"])
-def test_a_backfill_outlives_its_daemon(tmp_path: Path, storage: str) -> None:
+def test_a_backfill_outlives_its_daemon(tmp_path: Path) -> None:
     LandingZone(tmp_path / "landing").land(DAYS)
-    with open_home(tmp_path, storage) as project:
+    with open_postgres_home(tmp_path) as project:
         with serve(project) as first:
             backfill = launch(project, "--select", ",".join(TABLES), *RANGE, "--chunk", "days=1")
             wait_until(lambda: list_commits(project, RAW, *DAYS))

@@ -1,4 +1,4 @@
-"""A real daemon carries a backfill out while it is watched, cancelled and resumed; no Spark."""
+"""A real daemon carries a backfill out while it is watched, and is killed; no Spark."""
 
 import json
 import os
@@ -24,7 +24,7 @@ from backfill_engine_tests.commands import PROJECT, Project
 from backfill_engine_tests.pipeline.commanding import Line, read_lines, watch
 from backfill_engine_tests.pipeline.landing_zone import LandingZone
 from backfill_engine_tests.pipeline.requesting import request
-from backfill_engine_tests.pipeline.running import RAW, STAGING, list_days
+from backfill_engine_tests.pipeline.running import RAW, list_days
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
@@ -73,72 +73,6 @@ def wait_for(condition: Callable[[], bool], *, seconds: float) -> None:
 def project(tmp_path: Path) -> Project:
     LandingZone(tmp_path / "landing").land(list_days(1, 31))
     return Project(tmp_path, tmp_path / "landing")
-
-
-@pytest.mark.by_hand
-def test_a_backfill_is_watched_cancelled_and_resumed(project: Project) -> None:
-    first, second, third = list_days(1, 12), list_days(14, 22), list_days(24, 31)
-    with DagsterInstance.from_config(project.environment["DAGSTER_HOME"]) as instance:
-        # Three ranges are three runs, of which two go at a time; and then three of staging.
-        backfill = request(instance, RAW, STAGING, days=[*first, *second, *third])
-        with run_daemon(project, SECONDS_A_DAY="2"), watch(project, backfill) as watching:
-            wait_for(
-                lambda: any(
-                    line["tables"] and count_published(line) >= 3
-                    for line in read_lines(project, backfill)
-                ),
-                seconds=240,
-            )
-            began = time.monotonic()
-            cancelled = project.run(
-                "backfill-assets", "backfill", "cancel", backfill, "--yes", "--json"
-            )
-            took = time.monotonic() - began
-            assert cancelled.returncode == 0, cancelled.stdout + cancelled.stderr
-            assert took < 90, "with the import of Dagster, on a machine that has other work"
-            done = json.loads(cancelled.stdout)
-            assert (len(done["ended"]), done["unfinished"], done["by_daemon"]) == (3, [], True)
-            assert watching.wait(timeout=60) == 130
-            outcome = read_lines(project, backfill)[-1]
-            assert outcome["outcome"] == "cancelled"
-            published = sum(outcome["published"].values())
-            assert 3 <= published < 29
-            # What continues a backfill, and what resumes it, is requested by the same daemon.
-            resumed = project.run(
-                "backfill-assets", "backfill", "retry", backfill, "--yes", "--json"
-            )
-            assert resumed.returncode == 0, resumed.stdout + resumed.stderr
-            found = json.loads(resumed.stdout)
-            assert found["partitions"] == 58 - published
-            assert "no daemon" not in resumed.stderr
-        next_id = found["backfill_id"]
-        with run_daemon(project, SECONDS_A_DAY="0"), watch(project, next_id) as watching:
-            assert watching.wait(timeout=300) == 0
-        assert read_lines(project, next_id)[-1]["outcome"] == "published"
-        listed = json.loads(project.run("backfill-assets", "backfill", "list", "--json").stdout)
-        assert [(entry["id"], entry["state"], entry["published"]) for entry in listed] == [
-            (next_id, "published", 58 - published),
-            (backfill, "published", 58),
-        ]
-
-
-@pytest.mark.by_hand
-def test_a_failed_day_ends_the_watching_with_its_range_and_the_next_command(
-    project: Project,
-) -> None:
-    with DagsterInstance.from_config(project.environment["DAGSTER_HOME"]) as instance:
-        backfill = request(instance, RAW, days=list_days(1, 5))
-        with (
-            run_daemon(project, SECONDS_A_DAY="0", BAD_DAYS="2013-01-03"),
-            watch(project, backfill) as watching,
-        ):
-            assert watching.wait(timeout=300) == 1
-    lines = read_lines(project, backfill)
-    assert lines[-1]["outcome"] == "held back"
-    (held_back,) = lines[-1]["held_back"]
-    assert (held_back["table"], held_back["ranges"]) == (RAW, ["2013-01-03"])
-    assert held_back["reasons"] == ["2013-01-03: its run failed: bad days: 2013-01-03"]
-    assert lines[-1]["commands"] == [f"backfill-assets backfill retry {backfill}"]
 
 
 def test_a_daily_run_finds_a_place_while_a_backfill_of_several_runs_is_queued(
