@@ -51,14 +51,14 @@ mutation($params: LaunchBackfillParams!) {
 class Dagster:
     """Webserver and daemon as `dagster dev` starts them, on loopback."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, workspace: Path = PROJECT / "workspace.yaml") -> None:
         self.port = find_free_port()
         environment = project.environment  # makes the project's folder
         self.log = (project.root / "dagster.log").open("a")
         self.process = subprocess.Popen(
             [
                 *(str(Path(sys.executable).parent / "dagster"), "dev"),
-                *("-w", str(PROJECT / "workspace.yaml"), "-p", str(self.port)),
+                *("-w", str(workspace), "-p", str(self.port)),
             ],
             env=environment,
             cwd=project.root,
@@ -158,9 +158,9 @@ def _heed_interrupts() -> None:
 
 
 @contextmanager
-def serve(project: Project) -> Iterator[Dagster]:
+def serve(project: Project, workspace: Path = PROJECT / "workspace.yaml") -> Iterator[Dagster]:
     """Servers of a project, ready to be asked; they end with the block."""
-    dagster = Dagster(project)
+    dagster = Dagster(project, workspace)
     try:
         dagster.wait_until_ready()
         yield dagster
