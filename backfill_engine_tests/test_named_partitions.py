@@ -224,6 +224,34 @@ def test_a_new_name_changes_nothing_and_rows_of_one_that_went_stay(
     assert smaller.read_log(raw_shops.table).count_rows() == {"AP": 1, "US": 1}
 
 
+@pytest.mark.spark
+def test_rows_are_merged_into_pairs_and_no_other_pair_of_the_day_is_touched(
+    spark: SparkSession, tmp_path: Path, instance: DagsterInstance
+) -> None:
+    merge = table(
+        "gold/merged",
+        partition_by="cell",
+        grain=CELLS,
+        inputs={"sales": raw_sales},
+        columns=(required("cell", "STRING"), required("shop", "INT")),
+        natural_key=("cell", "shop"),
+        write_mode="merge",
+    )
+    merged = merge(staging_sales.compute.function)  # type: ignore[attr-defined]
+    lake = build_mapped_tables(tmp_path, [raw_sales, merged], instance, WEEK)
+    land_sales(tmp_path, {"2024-01-01|EU": 10, "2024-01-01|US": 20})
+    box = "2024-01-01|EU", "2024-01-01|US"
+    assert lake.run(raw_sales.table, *box)
+    assert lake.run(merged.table, *box)
+    before = lake.read_log(merged.table).publishes["2024-01-01|US"]
+    land(tmp_path, "sales/2024-01-01/EU.csv", (8, 11))
+    assert lake.run(raw_sales.table, box[0])
+    assert lake.run(merged.table, box[0])
+    rows = {(row["cell"], row["shop"]): row["amount"] for row in lake.read_rows(merged.table)}
+    assert rows == {(box[0], 7): 10, (box[0], 8): 11, (box[1], 7): 20}
+    assert lake.read_log(merged.table).publishes["2024-01-01|US"] == before
+
+
 DEFINITIONS = """
 from backfill_engine import build_defs
 from backfill_engine_tests.test_named_partitions import ASSETS, WEEK
