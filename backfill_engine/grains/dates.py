@@ -5,7 +5,7 @@ import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
 
 from backfill_engine.grains.grain import Grain
 
@@ -100,8 +100,12 @@ class Days(Daily):
         fits = {"STRING": True, "INT": not written[1], "DATE": written[1] == "-"}
         if not fits.get(self.type):
             raise ValueError(f"no days as {self.format} are {self.type}: write type='STRING'")
-        if self.time_zone not in available_timezones():
-            raise ValueError(f"there is no time zone {self.time_zone}: write America/New_York")
+        try:
+            ZoneInfo(self.time_zone)
+        except (KeyError, ValueError, OSError):
+            raise ValueError(
+                f"there is no time zone {self.time_zone}: write America/New_York"
+            ) from None
         if self.type == "DATE" and self.time_zone == "UTC":
             raise ValueError("these are DAYS: write grain=DAYS, or give a time_zone")
 

@@ -282,9 +282,10 @@ class PatternFiles(Source, ABC):
 
     def find_span(self, grain: Grain, start: SliceBound) -> tuple[SliceBound, SliceBound]:
         """Finds what partitions share the files of one: those around it of the same path."""
-        pattern, end = self.find_pattern(grain, start), grain.find_end(start)
+        end = grain.find_end(start)
         if not self.where:
             return start, end
+        pattern = self.find_pattern(grain, start)
         while self._holds(end) and self.find_pattern(grain, end) == pattern:
             end = grain.find_end(end)
         before = find_before(grain, start)
@@ -481,7 +482,7 @@ class PatternListing(LineListing):
             return named.where(build_predicate(by, slices, grain))
         start = look_up_file({name: str(span.start) for name, span in spans.items()}, type_)
         end = look_up_file({name: str(span.end) for name, span in spans.items()}, type_)
-        value = build_partition_value(WHERE, self.table.grain)
+        value = build_partition_value(WHERE, grain)
         is_own = F.coalesce((value >= start) & (value < end), F.lit(False))  # noqa: FBT003
         placed = rows.withColumns(
             {
