@@ -30,7 +30,6 @@ from backfill_engine.grains import DAYS, HOURS, WEEKS, Names, Pairs
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.orchestration.planning.run_requests import Memory, find_run_requests
 from backfill_engine.orchestration.selecting.selections import find_touched_partitions
 from backfill_engine.proof.verification import verify_run
 from backfill_engine.rules import Values
@@ -122,20 +121,6 @@ def land_sales(root: Path, amounts: Mapping[str, int]) -> None:
         land(root, f"sales/{key.replace('|', '/')}.csv", (7, amount))
 
 
-def find_requested(lake: MappedTables) -> list[tuple[str, str, str]]:
-    """Finds what the sensor would request."""
-    found = find_run_requests(
-        lake.catalog,
-        lake.instance,
-        lake.defs.get_repository_def().asset_graph,
-        lake.catalog.warehouse,
-        Memory(),
-        landing_root=f"{lake.root}/landing",
-        late_days=9000,
-    )
-    return [(work.table, work.first, work.last) for work in found.requested]
-
-
 def read_amounts(lake: MappedTables) -> dict[str, Any]:
     """Reads what staging holds, by partition."""
     return {row["cell"]: row["amount"] for row in lake.read_rows(staging_sales.table)}
@@ -151,7 +136,7 @@ def test_boxes_of_days_and_regions_are_published_withheld_renewed_and_taken_back
         **{"2024-01-02|US": 5000, "2024-01-03|EU": 12, "2024-01-03|US": 22},
     }
     land_sales(tmp_path, amounts)
-    assert find_requested(lake) == [("raw/sales", "2024-01-01|EU", "2024-01-03|US")]
+    assert lake.find_requested(late_days=9000) == [("raw/sales", "2024-01-01|EU", "2024-01-03|US")]
     raw, staging, days = raw_sales.table, staging_sales.table, gold_days.table
 
     assert lake.run(raw, "2024-01-01|EU", "2024-01-02|EU"), "a box of one region"
@@ -169,9 +154,11 @@ def test_boxes_of_days_and_regions_are_published_withheld_renewed_and_taken_back
     assert ratios == [10 / 30, 20 / 30, 12 / 34, 22 / 34], "but for the day that isn't whole"
 
     land_sales(tmp_path, {"2024-01-02|US": 21})
-    assert find_requested(lake) == [("raw/sales", "2024-01-02|US", "2024-01-02|US")]
+    assert lake.find_requested(late_days=9000) == [("raw/sales", "2024-01-02|US", "2024-01-02|US")]
     assert lake.run(raw, "2024-01-02|US")
-    assert find_requested(lake) == [("staging/sales", "2024-01-02|US", "2024-01-02|US")]
+    assert lake.find_requested(late_days=9000) == [
+        ("staging/sales", "2024-01-02|US", "2024-01-02|US")
+    ]
     assert lake.find_due(staging, "2024-01-01|EU", "2024-01-03|US") == ["2024-01-02|US"]
     assert lake.run(staging, "2024-01-02|US")
     assert read_amounts(lake) == {**good, "2024-01-02|US": 21}

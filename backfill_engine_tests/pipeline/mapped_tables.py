@@ -76,7 +76,7 @@ class MappedTables:
         planned = list_planned_partitions(self.catalog, plan)
         return planned.get(AssetKey.from_user_string(table.key), [])
 
-    def find_requested(self) -> list[tuple[str, str, str]]:
+    def find_requested(self, *, late_days: int = 90) -> list[tuple[str, str, str]]:
         """Finds what the sensor would request: table, first and last partition."""
         found = find_run_requests(
             self.catalog,
@@ -84,8 +84,8 @@ class MappedTables:
             self.defs.get_repository_def().asset_graph,
             self.catalog.warehouse,
             Memory(),
-            landing_root="",
-            late_days=90,
+            landing_root=f"{self.root}/landing",
+            late_days=late_days,
         )
         return [(work.table, work.first, work.last) for work in found.requested]
 
