@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from backfill_engine.errors import BackfillError as BackfillError
     from backfill_engine.errors import DeclarationError as DeclarationError
     from backfill_engine.errors import SettingsError as SettingsError
-    from backfill_engine.lake.filesystems import check_writable as check_writable
+    from backfill_engine.filesystems import check_writable as check_writable
     from backfill_engine.lake.partitions import Partition as Partition
     from backfill_engine.orchestration.instance.partition_definitions import (
         map_offsets as map_offsets,
@@ -85,7 +85,7 @@ _PUBLIC = {
     "backfill_engine.building": ("BackfillTablesComponent", "Features", "build_defs"),
     "backfill_engine.catalog": ("Catalog",),
     "backfill_engine.errors": ("BackfillError", "DeclarationError", "SettingsError"),
-    "backfill_engine.lake.filesystems": ("check_writable",),
+    "backfill_engine.filesystems": ("check_writable",),
     "backfill_engine.lake.partitions": ("Partition",),
     "backfill_engine.sources.input_window": ("InputWindow",),
     "backfill_engine.orchestration.instance.partition_definitions": ("map_offsets",),

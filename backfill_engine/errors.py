@@ -21,6 +21,10 @@ class SparkUnavailableError(BackfillError):
     """No Spark session can be had: Java, the Delta jars or the remote server is missing."""
 
 
+class EngineError(BackfillError):
+    """The chosen engine can't do what is asked; another one can."""
+
+
 class PartitionRangeError(BackfillError):
     """The partitions asked for are none: the range is reversed, or no key was given."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from dagster import (
     AssetCheckExecutionContext,
@@ -18,11 +18,13 @@ from pyspark.sql import SparkSession
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.contents.partition_contents import PartitionReader
+from backfill_engine.errors import SettingsError
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.settings import Settings, read_settings
+from backfill_engine.settings import ENGINE_TAG, EngineName, Settings, read_settings
 from backfill_engine.spark.connect import limit_retries
 from backfill_engine.spark.gateway import start_context
 from backfill_engine.spark.remotes import SPARK_REMOTE_TAG, check_tagged_remote
+from backfill_engine.spark.sail import start_sail
 from backfill_engine.spark.session import build_spark_conf, check_prerequisites
 
 
@@ -31,23 +33,30 @@ class SparkResource(LazyPySparkResource):
 
     The environment says which session, when it is started: `SPARK_REMOTE` may have a token,
     `BACKFILL_SPARK_CONF` a password, and a resource's configuration is shown in the UI. A run may
-    name a Spark Connect server of its own by the tag `backfill_assets/spark_remote`.
+    name a Spark Connect server of its own by the tag `backfill_assets/spark_remote`, or the engine
+    by `backfill_assets/engine`.
 
     Attributes:
-        spark_config: settings by name that win over the environment's.
+        spark_config: settings by name that win over the environment's; Sail has none of them.
+        engine: `spark` or `sail`, in place of the environment's.
     """
 
     spark_config: dict[str, Any] = Field(
         default_factory=dict, description="Spark settings that win over the environment's."
     )
     catalog: ClassVar[Catalog | None] = None
+    engine: str | None = Field(
+        default=None, description="`spark` or `sail`, in place of BACKFILL_ENGINE."
+    )
     _tagged_remote: str | None = PrivateAttr(default=None)
+    _tagged_engine: str | None = PrivateAttr(default=None)
     _input_bytes: int = PrivateAttr(default=0)
 
     def setup_for_execution(self, context: InitResourceContext) -> None:
         """Notes what the run says of its session, which is started when it is needed."""
         tags = context.run.tags if context.run else {}
         self._tagged_remote = tags.get(SPARK_REMOTE_TAG)
+        self._tagged_engine = tags.get(ENGINE_TAG)
 
     def expect_input(self, input_bytes: int) -> None:
         """Notes how much the session is to read first; has no effect once it is started."""
@@ -70,6 +79,10 @@ class SparkResource(LazyPySparkResource):
 
     def _start_session(self) -> SparkSession:
         settings = self.catalog.settings if self.catalog else read_settings()
+        if self._find_engine(settings) == "sail":
+            session = start_sail()
+            _started.append(session)
+            return session
         tagged = self._tagged_remote
         if tagged is not None:
             check_tagged_remote(tagged, named_by=f"tag {SPARK_REMOTE_TAG}")
@@ -98,6 +111,17 @@ class SparkResource(LazyPySparkResource):
             limit_retries(session)
         _started.append(session)
         return session
+
+    def _find_engine(self, settings: Settings) -> str:
+        """Finds the engine: of the run's tags, the resource's configuration, the environment."""
+        tagged = self._tagged_engine
+        if tagged is None:
+            return "spark" if self._tagged_remote else (self.engine or settings.engine)
+        if tagged not in get_args(EngineName):
+            raise SettingsError(
+                f"tag {ENGINE_TAG}={tagged}: choose one of {', '.join(get_args(EngineName))}"
+            )
+        return tagged
 
 
 _started: list[SparkSession] = []

@@ -5,7 +5,7 @@ import json
 import os
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
@@ -15,6 +15,12 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from backfill_engine.errors import SettingsError
 from backfill_engine.s3_settings import S3Settings, is_s3
 from backfill_engine.uris import absolute_uri
+
+EngineName: TypeAlias = Literal["spark", "sail"]
+"""What runs the frames: Spark, or Sail, which is quicker below some gigabytes and needs no Java."""
+
+ENGINE_TAG = "backfill_assets/engine"
+"""Tag of a run: the engine that it goes by, in place of BACKFILL_ENGINE."""
 
 MOST_DAYS = 36500  # a century; Spark's intervals and Python's dates both know it
 _Read = TypeVar("_Read", bound=BaseSettings)
@@ -52,6 +58,7 @@ class Settings(BaseSettings):
         templates: file of options for `launch` and `run`; None means those of the package.
         jars: folder that holds the Delta jars, for machines that can't fetch them.
         spark_conf: Spark settings (a JSON object) that win over the project's own.
+        engine: what runs the frames, `spark` or `sail`.
         spark_remote: a Spark Connect URL (`SPARK_REMOTE`); unset means Spark in the process.
         s3: how S3 is reached, if the landing zone or the warehouse is there (`AWS_…`).
     """
@@ -81,6 +88,7 @@ class Settings(BaseSettings):
     templates: Path | None = None
     jars: Path | None = None
     spark_conf: Annotated[dict[str, str], NoDecode] = {}
+    engine: EngineName = "spark"
     spark_remote: str | None = Field(default=None, validation_alias="SPARK_REMOTE")
     s3: Annotated[S3Settings | None, NoDecode] = None
 
@@ -131,6 +139,15 @@ class Settings(BaseSettings):
         if self.end is not None and self.begin >= self.end:
             raise ValueError(
                 f"BACKFILL_BEGIN and BACKFILL_END: begin {self.begin} must be before end {self.end}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _sail_has_no_server(self) -> "Settings":
+        if self.engine == "sail" and self.spark_remote is not None:
+            raise ValueError(
+                "BACKFILL_ENGINE and SPARK_REMOTE: Sail runs in the process and asks no server: "
+                "unset one of them"
             )
         return self
 

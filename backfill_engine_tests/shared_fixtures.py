@@ -22,6 +22,7 @@ from backfill_engine.lake.partitions import Partition, Slice
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import create_table
+from backfill_engine.spark.sail import start_sail
 from backfill_engine.spark.session import build_spark_conf, check_prerequisites
 from backfill_engine_tests.commands import Project
 from backfill_engine_tests.lake.readings import READINGS
@@ -225,8 +226,10 @@ def object_store(
 
 
 def start_session(overrides: Mapping[str, str]) -> SparkSession:
-    """A session in this process; fetches Delta's jars the first time, as the project does."""
+    """A session in this process, of the engine that BACKFILL_ENGINE names."""
     settings = CATALOG.settings
+    if settings.engine == "sail":
+        return start_sail()
     check_prerequisites(remote=None, jars=settings.jars, s3=settings.s3 is not None)
     builder = SparkSession.builder
     conf = build_spark_conf(remote=None, jars=settings.jars, overrides=overrides, s3=settings.s3)

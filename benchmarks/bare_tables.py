@@ -9,7 +9,8 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_engine.lake.stored_declarations import build_create_table
+from backfill_engine.engines.spark_engine import SPARK
+from backfill_engine.lake.stored_declarations import build_new_table
 from backfill_engine.spark.session import build_spark_conf, train_sessions
 from backfill_engine.tables.declarations import Table
 
@@ -35,7 +36,8 @@ class BareTables:
 
     def create(self, table: Table) -> None:
         """Creates the table, empty, partitioned and kept as the project's."""
-        self.spark.sql(build_create_table(table, str(self._locate(table)), retention_days=90))
+        new = build_new_table(table, self._locate(table), retention_days=90)
+        SPARK.create_table(self.spark, new)
 
     def read(self, table: Table, condition: str) -> DataFrame:
         """Reads the rows for which the SQL condition holds, of the newest version."""

@@ -4,6 +4,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from backfill_assets.tables.flights import STAGING_FLIGHTS
+from backfill_assets.transforms.latest import keep_latest
 from backfill_engine.audit_columns import DUPLICATES
 
 AIRPORTS_TIME_ZONE = "America/New_York"
@@ -14,8 +15,7 @@ def build_staging_flights(raw: DataFrame) -> DataFrame:
     """Keeps the latest landed record of each flight.
 
     Of two records that landed on the same day the one of the later file (by name) wins, then the
-    greater by its columns in order; so the outcome never depends on how Spark happened to split the
-    work.
+    greater by its columns in order.
 
     Args:
         raw: columns of `RAW_FLIGHTS`.
@@ -24,18 +24,8 @@ def build_staging_flights(raw: DataFrame) -> DataFrame:
         The columns of `STAGING_FLIGHTS`, and the audit column `_duplicates`; records that landed
         before their flight date are not in it.
     """
-    key = STAGING_FLIGHTS.natural_key
-    order = ("landing_date", "source_file")
-    payload = [name for name in raw.columns if name not in (*key, *order)]
-    latest = (
-        raw.where(F.col("landing_date") >= F.col("flight_date"))
-        .groupBy(*key)
-        .agg(
-            F.max(F.struct(*order, *payload)).alias("latest"),
-            (F.count("*") - 1).alias(DUPLICATES),
-        )
-        .select(*key, "latest.*", DUPLICATES)
-    )
+    landed = raw.where(F.col("landing_date") >= F.col("flight_date"))
+    latest = keep_latest(landed, STAGING_FLIGHTS.natural_key, ("landing_date", "source_file"))
     local_departure = F.try_make_timestamp("year", "month", "day", "hour", "minute", F.lit(0))
     return latest.select(
         "flight_date",

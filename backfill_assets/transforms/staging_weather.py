@@ -4,6 +4,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from backfill_assets.tables.weather import FASTEST_WIND, MEASURED, STAGING_WEATHER, STATIONS
+from backfill_assets.transforms.latest import keep_latest
+from backfill_engine.audit_columns import DUPLICATES
 
 
 def build_staging_weather(raw: DataFrame, days: DataFrame) -> DataFrame:
@@ -26,13 +28,9 @@ def build_staging_weather(raw: DataFrame, days: DataFrame) -> DataFrame:
         "origin", F.explode(F.array(*(F.lit(station) for station in STATIONS)))
     )
     names = [column.name for column in MEASURED]
-    reports = (
-        raw.groupBy("origin", F.col("time_hour").alias("hour"))
-        .agg(
-            F.max(F.struct("source_file", *names)).alias("latest"),
-            F.count("*").alias("reports"),
-        )
-        .select("origin", "hour", F.col("hour").alias("observed_at"), "reports", "latest.*")
+    hourly = raw.select("origin", F.col("time_hour").alias("hour"), "source_file", *names)
+    reports = keep_latest(hourly, ("origin", "hour"), ("source_file",)).select(
+        "*", F.col("hour").alias("observed_at"), (F.col(DUPLICATES) + 1).alias("reports")
     )
     possible = {
         name: F.when(F.col(name).between(0, FASTEST_WIND), F.col(name))

@@ -21,9 +21,14 @@ def check() -> None:
     Example: backfill-assets check
     """
     from backfill_engine.spark.remotes import hide_parameters
+    from backfill_engine.spark.sail import check_sail
     from backfill_engine.spark.session import check_prerequisites, is_trained, train_sessions
 
     settings = read_settings()
+    if settings.engine == "sail":
+        check_sail()
+        echo("ready: Sail here, without Java")
+        return
     jars, s3 = settings.jars, settings.s3
     check_prerequisites(remote=settings.spark_remote, jars=jars, s3=s3 is not None)
     if settings.spark_remote is None and not is_trained(jars=jars, s3=s3):

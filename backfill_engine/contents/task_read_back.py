@@ -27,7 +27,7 @@ from backfill_engine.contents.canonical_words import (
 from backfill_engine.contents.partition_contents import ReadBack, read_back
 from backfill_engine.contents.rows import PartitionIndex
 from backfill_engine.errors import SparkUnavailableError
-from backfill_engine.lake.filesystems import open_filesystem
+from backfill_engine.filesystems import open_filesystem
 from backfill_engine.lake.partitions import Partition, find_folder
 from backfill_engine.lake.reader import SPARK_ERRORS
 from backfill_engine.lake.table_log import TableLog

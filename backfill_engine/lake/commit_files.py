@@ -26,10 +26,10 @@ from deltalake import DeltaTable
 from pyarrow import fs, parquet
 from pydantic import TypeAdapter
 
+from backfill_engine.filesystems import open_filesystem
 from backfill_engine.grains.whole import WHOLE_KEY
 from backfill_engine.lake.commits import MIGRATE, Commit, CommitRecord, MigrationRecord
 from backfill_engine.lake.delta_logs import describe_unreadable, shorten_cause
-from backfill_engine.lake.filesystems import open_filesystem
 from backfill_engine.lake.partitions import find_keys_in_folders
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.whole_files import read_whole_file, write_whole_file

@@ -17,7 +17,7 @@ from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from backfill_engine.errors import TableError
-from backfill_engine.lake.filesystems import open_filesystem
+from backfill_engine.filesystems import open_filesystem
 from backfill_engine.uris import is_local, local_path
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")

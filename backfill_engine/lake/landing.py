@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pyarrow import fs
 
 from backfill_engine.errors import LandingError, LandingNotFoundError
-from backfill_engine.lake.filesystems import open_filesystem
+from backfill_engine.filesystems import open_filesystem
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.uris import join_uri
 

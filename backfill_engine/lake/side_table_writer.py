@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
+from backfill_engine.engines.engine import NewTable
+from backfill_engine.engines.sessions import find_engine
 from backfill_engine.lake.locks import hold_lock
 from backfill_engine.lake.partitions import Partition, Slice, build_table_predicate, merge_slices
 from backfill_engine.lake.side_tables import enter_table
@@ -28,6 +30,7 @@ def write_rows(
     """
     if slices:
         replaced = build_table_predicate(table, slices)
+        find_engine(frame.sparkSession).check_rows(frame, replaced)
         writer = frame.select(*table.column_names).write.format("delta").mode("overwrite")
         writer = writer.option("replaceWhere", replaced)
     else:
@@ -43,8 +46,10 @@ def delete_rows_before(
     """Deletes the rows of a side table whose `column` lies before `day`."""
     with hold_lock(warehouse, table.place) as lock:
         lock.check()
-        spark.sql(
-            f"DELETE FROM delta.`{warehouse.uri(table)}` WHERE `{column}` < DATE'{day.isoformat()}'"
+        find_engine(spark).run_statement(
+            spark,
+            warehouse.uri(table),
+            f"DELETE FROM {{table}} WHERE `{column}` < DATE'{day.isoformat()}'",
         )
 
 
@@ -112,10 +117,13 @@ _COLUMNS = "`table` string, next_key string, number bigint, run_id string, moved
 
 def _merge(spark: SparkSession, warehouse: Warehouse, source: DataFrame) -> None:
     uri = locate_watermarks(warehouse)
-    spark.sql(f"CREATE TABLE IF NOT EXISTS delta.`{uri}` ({_COLUMNS}) USING DELTA")
+    engine = find_engine(spark)
+    engine.create_table(spark, NewTable(uri, _COLUMNS))
     values = "`table`, next_key, number, run_id, moved_at"
-    spark.sql(
-        f"MERGE INTO delta.`{uri}` AS standing USING {{moved}} AS moved "
+    engine.run_statement(
+        spark,
+        uri,
+        "MERGE INTO {table} AS standing USING {moved} AS moved "
         "ON standing.`table` = moved.`table` "
         "WHEN MATCHED AND standing.number >= moved.done_from AND standing.number < moved.number "
         "THEN UPDATE SET next_key = moved.next_key, number = moved.number, "

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from backfill_engine.audit_columns import LANDED_FILE, is_reserved
+from backfill_engine.engines.engine import NewTable
 from backfill_engine.errors import TableError
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.tables.column_types import is_widening, spell_stored_type
@@ -279,15 +280,10 @@ STATISTICS = "delta.dataSkippingStatsColumns"
 _UNORDERED = frozenset({"BOOLEAN", "BINARY"})
 
 
-def build_create_table(table: Table, uri: str, *, retention_days: int) -> str:
-    """Builds the statement that creates the empty table at `uri`, unless it is there."""
+def build_new_table(table: Table, uri: str, *, retention_days: int) -> NewTable:
+    """Builds what an engine creates at `uri` of a declaration."""
     properties = build_table_properties(table, retention_days=retention_days)
-    listed = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
-    folders = f"PARTITIONED BY (`{table.folder_column}`) " if table.folder_column else ""
-    return (
-        f"CREATE TABLE IF NOT EXISTS delta.`{uri}` ({build_ddl(table.columns)}) USING DELTA "
-        f"{folders}TBLPROPERTIES ({listed})"
-    )
+    return NewTable(uri, build_ddl(table.columns), table.folder_column, properties)
 
 
 def build_table_properties(table: Table, *, retention_days: int) -> dict[str, str]:

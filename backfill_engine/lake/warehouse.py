@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from deltalake import DeltaTable
 
 from backfill_engine.errors import SettingsError
+from backfill_engine.filesystems import check_root, check_writable
 from backfill_engine.lake.delta_logs import has_log, open_log
-from backfill_engine.lake.filesystems import check_root, check_writable
 from backfill_engine.tables.declarations import Table
 from backfill_engine.uris import absolute_uri, join_uri
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from pyarrow import fs
 
 from backfill_engine.errors import HistoryError, SettingsError
-from backfill_engine.lake.filesystems import open_filesystem
+from backfill_engine.filesystems import open_filesystem
 from backfill_engine.uris import is_local, join_uri
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")

@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from threading import Thread
 from typing import Any
 from weakref import WeakSet
@@ -20,6 +19,7 @@ from weakref import WeakSet
 from pyspark.sql import DataFrame, SparkSession
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
+from backfill_engine.engines.sessions import find_engine
 from backfill_engine.errors import TableError
 from backfill_engine.lake.commit_files import list_folder
 from backfill_engine.lake.commits import (
@@ -36,10 +36,11 @@ from backfill_engine.lake.partitions import (
     build_table_predicate,
 )
 from backfill_engine.lake.reader import SPARK_ERRORS
-from backfill_engine.lake.stored_declarations import build_create_table, check_grain
+from backfill_engine.lake.stored_declarations import build_new_table, check_grain
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.tables.declarations import Column, Table, build_ddl
+from backfill_engine.uris import is_local
 
 _CONFLICT_ATTEMPTS = 8
 # Delta's conflict errors, by error class (Spark Connect) or exception name (Spark in the process).
@@ -79,13 +80,11 @@ def create_table(spark: SparkSession, log: TableLog) -> None:
     if log.exists:
         check_grain(log)
         return
-    statement = build_create_table(
-        table, warehouse.uri(table), retention_days=warehouse.retention_days
-    )
+    new = build_new_table(table, warehouse.uri(table), retention_days=warehouse.retention_days)
     with hold_lock(warehouse, table.place) as lock:
         if not warehouse.exists(table):
             _refuse_lost_log(log)
-        retry_conflicts(lock)(spark.sql, statement)
+        retry_conflicts(lock)(find_engine(spark).create_table, spark, new)
 
 
 def _refuse_lost_log(log: TableLog) -> None:
@@ -193,8 +192,7 @@ def overwrite_held(
 ) -> tuple[int, TableLog]:
     """Replaces exactly `partitions` of a held table by the rows of `frame`, in one Delta commit.
 
-    A partition without rows in `frame` becomes empty. Delta refuses rows outside the partitions
-    (its constraint check).
+    A partition without rows in `frame` becomes empty. Rows outside the partitions are refused.
 
     Args:
         frame: the columns that the table has in storage, in order; only rows of `partitions`.
@@ -219,14 +217,16 @@ def overwrite_held(
     keys, log = [partition.key for partition in partitions], held.pinned
     if set(record.rows) != set(keys) or set(record.checksums) != set(keys):
         raise ValueError(f"{log.table.key}: the record must be of exactly the partitions {keys}")
+    engine = find_engine(frame.sparkSession)
     writer = frame if writes else frame.limit(0)
     writer = writer.write.format("delta").option("userMetadata", record.to_json())
     if writes:
+        engine.check_rows(frame, record.predicate)
         writer = writer.mode("overwrite").option("replaceWhere", record.predicate)
     else:
         writer = writer.mode("append")
     if transaction is not None:
-        writer = writer.option("txnAppId", transaction).option("txnVersion", 1)
+        writer = engine.commit_once(writer, transaction, is_locked=is_local(log.uri))
     retry_conflicts(held.lock)(writer.save, log.uri)
     newest = held.newest.reread()
     commits = newest.list_commits_after(log.version)
@@ -285,7 +285,7 @@ def add_columns(spark: SparkSession, held: HeldTable, columns: Sequence[Column])
             stored = {field.name.lower() for field in fields}
             missing = [column for column in columns if column.name.lower() not in stored]
             if missing:
-                spark.sql(f"ALTER TABLE delta.`{log.uri}` ADD COLUMNS ({build_ddl(missing)})")
+                find_engine(spark).add_columns(spark, log.uri, build_ddl(missing))
 
 
 def optimize_partitions(
@@ -295,7 +295,8 @@ def optimize_partitions(
     predicate = build_folder_predicate(table, slices)
     with hold_lock(warehouse, table.place) as lock:
         retry_conflicts(lock)(
-            spark.sql, f"OPTIMIZE delta.`{warehouse.uri(table)}` WHERE {predicate}"
+            find_engine(spark).run_statement,
+            *(spark, warehouse.uri(table), f"OPTIMIZE {{table}} WHERE {predicate}"),
         )
 
 
@@ -304,7 +305,7 @@ def vacuum_table(spark: SparkSession, uri: str) -> None:
 
     Without the lock: it commits no data, and files of a run at work are younger than any retention.
     """
-    spark.sql(f"VACUUM delta.`{uri}`")
+    find_engine(spark).run_statement(spark, uri, "VACUUM {table}")
 
 
 def retry_conflicts(lock: Lock) -> Retrying:
@@ -325,17 +326,6 @@ def _is_conflict(error: BaseException) -> bool:
     text = f"{type(error).__name__} {error}"
     return isinstance(error, SPARK_ERRORS) and any(mark in text for mark in _CONFLICT_MARKS)
 
-
-# A log has some hundred lines of a hundred fields: to write and compile code for them, for each
-# task anew, takes longer than to go over them without.
-_CONF = {
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.codegen.wholeStage": "false",
-    # Nor is there anything to learn from the first half of a query for the second.
-    "spark.sql.adaptive.enabled": "false",
-    # A hundred counters that commits carry on from checksum to checksum, and nobody here reads.
-    "spark.databricks.delta.fileSizeHistogramMetrics.enabled": "false",
-}
 
 _MOST_SECONDS = 5.0
 _begun: WeakSet[Thread] = WeakSet()
@@ -359,7 +349,7 @@ def prepare_ahead(spark: SparkSession, log: TableLog) -> Thread:
         with suppress(Exception):
             if not log.exists:
                 create_table(spark, log)
-            _open_session(spark).sql(f"DESCRIBE DETAIL delta.`{log.uri}`").collect()
+            find_engine(spark).read_ahead(spark, log.uri)
 
     thread = Thread(target=prepare, name=f"preparing {log.table.key}", daemon=True)
     _begun.add(thread)
@@ -372,14 +362,3 @@ def _end() -> None:
     """Lets it end with the process: a Java that is ended in the middle of it says so on stderr."""
     for thread in list(_begun):
         thread.join(_MOST_SECONDS)
-
-
-@lru_cache(maxsize=1)
-def _open_session(spark: SparkSession) -> SparkSession:
-    """Opens a session beside another one, which finds there what this one has read of a log."""
-    if not hasattr(spark, "newSession"):
-        return spark  # Of a Spark Connect server, which goes by settings of its own.
-    session = spark.newSession()
-    for name, value in _CONF.items():
-        session.conf.set(name, value)
-    return session

@@ -11,7 +11,7 @@ from dagster import AssetCheckEvaluation, AssetExecutionContext, AssetMaterializ
 from backfill_engine.catalog import Catalog
 from backfill_engine.contents.partition_contents import PartitionReader
 from backfill_engine.errors import PartitionRangeError
-from backfill_engine.lake.filesystems import check_landing_root
+from backfill_engine.filesystems import check_landing_root
 from backfill_engine.lake.partitions import Partition, build_partitions
 from backfill_engine.lake.stored_declarations import check_readable, check_stored
 from backfill_engine.lake.table_log import TableLog, read_log

@@ -17,8 +17,8 @@ from pyarrow import fs
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from backfill_engine.errors import CertificateError
+from backfill_engine.filesystems import open_filesystem
 from backfill_engine.lake.commits import Commit, CommitRecord
-from backfill_engine.lake.filesystems import open_filesystem
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.whole_files import find_id, is_file_name, join_names, write_file

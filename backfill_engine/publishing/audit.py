@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 
+from backfill_engine.engines.sessions import find_engine
 from backfill_engine.errors import TableError
 from backfill_engine.lake.landing import FileFault
 from backfill_engine.lake.partitions import Partition
@@ -37,11 +38,11 @@ class Audit:
 
     Attributes:
         window: what could be computed; without the partitions of broken files.
-        frame: the persisted rows, with audit columns; of the window, and maybe more.
+        frame: the kept rows, with audit columns; of the window, and maybe more.
         measures: by partition key, ascending.
         verdicts: likewise.
         broken_files: files that can't be read, with each partition that they may hold records of.
-        is_whole: whether all persisted rows are of the window.
+        is_whole: whether all kept rows are of the window.
     """
 
     window: InputWindow
@@ -91,7 +92,7 @@ def audit_window(
     *,
     adds_fields: bool = True,
 ) -> Iterator[Audit]:
-    """Audits a window; the frame stays persisted for as long as the context is open.
+    """Audits a window; the frame is kept for as long as the context is open.
 
     New fields of the source are columns of the frame; of the table they become columns where rows
     that have them are published.
@@ -109,11 +110,12 @@ def audit_window(
     recipe = replace(recipe, table=table)
     broken_files = tuple(window.listing.faults) if window.listing else ()
     window = _leave_out(window, broken_files)
+    engine = find_engine(window.spark)
     frame: DataFrame | None = None
     try:
         while True:
             try:
-                frame = _persist(recipe, window, run.options)
+                frame = _keep(recipe, window, run.options)
                 measures = _measure(recipe, window, frame)
                 counts = recipe.count_source if window.partitions else None
                 source_records = counts(window) if counts else {}
@@ -125,7 +127,7 @@ def audit_window(
                 broken_files += tuple(found)
                 window = _leave_out(window, found)
                 if frame is not None:
-                    frame.unpersist()
+                    engine.release(frame)
             else:
                 break
         landed = window.listing.describe_landed() if window.listing else {}
@@ -134,14 +136,14 @@ def audit_window(
         new_fields = _find_fields_to_add(recipe, window, measures, verdicts)
         if new_fields and adds_fields:
             window = replace(window, extra_fields=(*window.extra_fields, *new_fields))
-            frame.unpersist()
-            frame = _persist(recipe, window, run.options)
+            engine.release(frame)
+            frame = _keep(recipe, window, run.options)
             # The verdicts stand: all that changed is that the new fields are kept.
             measures = _add_landed_bytes(_measure(recipe, window, frame), landed)
         yield Audit(window, frame, measures, verdicts, broken_files)
     finally:
         if frame is not None:
-            frame.unpersist()
+            engine.release(frame)
 
 
 def describe_faults(broken_files: Iterable[FileFault]) -> dict[str, str]:
@@ -217,13 +219,12 @@ def _spell(computed: str) -> str:
     return Column("", computed).type
 
 
-def _persist(recipe: Recipe, window: InputWindow, options: WriteOptions) -> DataFrame:
+def _keep(recipe: Recipe, window: InputWindow, options: WriteOptions) -> DataFrame:
     if not window.partitions:
         # All that was asked for is in files that can't be read.
         nothing = build_ddl(window.stored_table.columns, constraints=False)
         return window.spark.createDataFrame([], nothing)
-    # Persisted, so that what is published is what was measured.
-    return compute_rows(recipe, window, options).persist()
+    return find_engine(window.spark).keep(compute_rows(recipe, window, options))
 
 
 def _measure(recipe: Recipe, window: InputWindow, frame: DataFrame) -> dict[str, PartitionMeasures]:
@@ -327,7 +328,7 @@ AHEAD_BYTES = 16 * 2**20
 """Most bytes of input of chunks that are audited together: what a crash may lose of work done."""
 
 OpenAudit = Callable[[tuple[Partition, ...]], AbstractContextManager[Audit]]
-"""Audits partitions, ascending; their rows stay persisted for as long as it is open."""
+"""Audits partitions, ascending; their rows are kept for as long as it is open."""
 
 
 class BatchedAudits(ExitStack):

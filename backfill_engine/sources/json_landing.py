@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import ClassVar
 
 from pyspark.sql import Column as SparkColumn
@@ -14,6 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from backfill_engine.audit_columns import ENGINE_PREFIX, LANDED_FILE, LANDED_LINE
+from backfill_engine.engines.engine import LandedFiles
+from backfill_engine.engines.sessions import find_engine
 from backfill_engine.errors import DeclarationError
 from backfill_engine.grains.grain import Grain
 from backfill_engine.lake.landing import (
@@ -41,7 +43,6 @@ from backfill_engine.sources.landing_names import (
     is_done,
     is_hidden,
     list_folder,
-    plan_reads,
 )
 from backfill_engine.sources.source import LineListing, Source
 from backfill_engine.tables.columns import Column, check_columns
@@ -290,15 +291,12 @@ class JsonListing(LineListing):
         levels = grain.landing_format.count("/") + 1
         below_dataset = find_path_below_dataset(levels)
         source_file = build_source_file(self.dataset, levels)
-        frames = [
-            spark.read.options(**options)
-            .text(paths)
+        files = LandedFiles(self.root, tuple(file.uri for file in self.files), "text")
+        lines = (
+            find_engine(spark)
+            .read_files(spark, files)
             .where(F.col(LANDED_LINE).rlike(r"\S"))
             .select(LANDED_LINE, source_file.alias(LANDED_FILE), below_dataset.alias(_PATH))
-            for options, paths in plan_reads(self.root, (file.uri for file in self.files))
-        ]
-        lines = (
-            reduce(DataFrame.unionByName, frames)
             .withColumns(_cut_folder(_PATH, grain))
             .select(
                 LANDED_LINE,

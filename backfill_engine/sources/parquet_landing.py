@@ -11,6 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from backfill_engine.audit_columns import ENGINE_PREFIX, LANDED_FILE
+from backfill_engine.engines.engine import FILE_PATH, LandedFiles
+from backfill_engine.engines.sessions import find_engine
 from backfill_engine.errors import DeclarationError, LandingError
 from backfill_engine.grains.buckets import Buckets, require_buckets
 from backfill_engine.lake.landing import (
@@ -34,7 +36,6 @@ from backfill_engine.sources.landing_names import (
     is_hidden,
     list_folder,
     look_up_file,
-    plan_reads,
 )
 from backfill_engine.sources.parquet_footers import (
     ParquetFile,
@@ -463,21 +464,15 @@ def _open(
     spark: SparkSession, listing: ParquetListing, name: str, files: Iterable[ParquetFile]
 ) -> DataFrame:
     fields = listing.source.find_fields(name)
-    frames: list[DataFrame] = []
-    uris = (landed.file.uri for landed in files)
-    for options, paths in plan_reads(listing.root, uris):
-        reader = spark.read.options(**options)
-        if fields:
-            # Of the footer of one file Spark would make the columns of all.
-            reader = reader.schema(build_ddl(fields, constraints=False))
-        rows = reader.parquet(*paths)
-        if LANDED_FILE in map(str.lower, rows.columns):
-            raise LandingError(
-                f"{listing.dataset}/{name} has a column `{LANDED_FILE}`, which says where a record "
-                "landed: declare the landing's fields without it; nothing was written"
-            )
-        frames.append(rows.withColumn(LANDED_FILE, build_source_file(listing.dataset, 1)))
-    return reduce(DataFrame.unionByName, frames)
+    uris = tuple(landed.file.uri for landed in files)
+    schema = build_ddl(fields, constraints=False) if fields else None
+    rows = find_engine(spark).read_files(spark, LandedFiles(listing.root, uris, "parquet", schema))
+    if LANDED_FILE in map(str.lower, rows.columns):
+        raise LandingError(
+            f"{listing.dataset}/{name} has a column `{LANDED_FILE}`, which says where a record "
+            "landed: declare the landing's fields without it; nothing was written"
+        )
+    return rows.withColumn(LANDED_FILE, build_source_file(listing.dataset, 1)).drop(FILE_PATH)
 
 
 def _find_homes(

@@ -31,11 +31,12 @@ from backfill_engine.audit_columns import (
     REJECT_REASON,
     REJECTED_LINE,
 )
+from backfill_engine.engines.engine import LandedFiles
+from backfill_engine.engines.sessions import find_engine
 from backfill_engine.errors import DeclarationError, LandingError
 from backfill_engine.grains.grain import Grain
 from backfill_engine.lake.landing import LandingFile, open_landing_zone
 from backfill_engine.sources.landed_lines import UNREADABLE, count_lines, read_pieces
-from backfill_engine.sources.landing_names import plan_reads
 from backfill_engine.sources.pattern_files import WHERE, PatternFiles, can_say
 from backfill_engine.tables.column_types import BARE
 from backfill_engine.tables.columns import Column
@@ -114,17 +115,17 @@ class ColumnFiles(PatternFiles):
     ) -> DataFrame:
         """Reads the records of files as lines; what can't be mapped stays as it came."""
         frames: list[DataFrame] = []
-        for names, options, paths in self._plan_reads(files, root):
-            rows, texts = self.open(spark, names, options, paths)
+        for names, uris in self._group_alike(files):
+            rows, texts = self.open(spark, names, root, uris)
             where = texts[self.where] if self.where else F.lit(None).cast("string")
             line = self._build_line(texts).alias(LANDED_LINE)
             frames.append(rows.select(line, where.alias(WHERE), source_file.alias(LANDED_FILE)))
         return reduce(DataFrame.unionByName, frames)
 
-    def _plan_reads(
-        self, files: Sequence[LandingFile], root: str
-    ) -> Iterator[tuple[list[str], dict[str, str], list[str]]]:
-        """Plans reads of files with the same columns: these, options, and paths.
+    def _group_alike(
+        self, files: Sequence[LandingFile]
+    ) -> Iterator[tuple[list[str], tuple[str, ...]]]:
+        """Groups files with the same columns: these, and their URIs.
 
         Spark would take the columns of one file for those of all.
         """
@@ -132,8 +133,7 @@ class ColumnFiles(PatternFiles):
         for file in files:
             alike[self.read_columns(file)].append(file.uri)
         for columns, uris in alike.items():
-            for options, paths in plan_reads(root, uris):
-                yield [name for name, _ in columns], options, paths
+            yield [name for name, _ in columns], tuple(uris)
 
     def _build_line(self, texts: Mapping[str, SparkColumn]) -> SparkColumn:
         declared = {field.name: field for field in self.fields}
@@ -169,11 +169,7 @@ class ColumnFiles(PatternFiles):
 
     @abstractmethod
     def open(
-        self,
-        spark: SparkSession,
-        columns: Sequence[str],
-        options: Mapping[str, str],
-        paths: list[str],
+        self, spark: SparkSession, columns: Sequence[str], root: str, uris: tuple[str, ...]
     ) -> tuple[DataFrame, dict[str, SparkColumn]]:
         """Opens files of these columns; returns their rows, and by name of a column its text.
 
@@ -227,28 +223,24 @@ class CsvFiles(ColumnFiles):
             return Counter(record[at] if at < len(record) else None for record in split)
 
     def open(
-        self,
-        spark: SparkSession,
-        columns: Sequence[str],
-        options: Mapping[str, str],
-        paths: list[str],
+        self, spark: SparkSession, columns: Sequence[str], root: str, uris: tuple[str, ...]
     ) -> tuple[DataFrame, dict[str, SparkColumn]]:
         """Opens files by the position of their columns, as names may differ by case alone."""
         schema = "".join(f"`_{at}` string, " for at in range(len(columns)))
-        rows = spark.read.options(**options).csv(
-            paths,
-            schema=f"{schema}`{_BROKEN}` string",
-            sep=self.delimiter,
-            quote=self.quote,
-            escape=self.escape,
-            nullValue=self.null,
-            encoding=self.encoding,
-            header=self.header,
-            mode="PERMISSIVE",
-            columnNameOfCorruptRecord=_BROKEN,
+        options: dict[str, str | bool] = {
+            "sep": self.delimiter,
+            "quote": self.quote,
+            "escape": self.escape,
+            "nullValue": self.null,
+            "encoding": self.encoding,
+            "header": self.header,
+            "mode": "PERMISSIVE",
+            "columnNameOfCorruptRecord": _BROKEN,
             # With fewer columns Spark wouldn't see that a line has too many.
-            enforceSchema=True,
-        )
+            "enforceSchema": True,
+        }
+        files = LandedFiles(root, uris, "csv", f"{schema}`{_BROKEN}` string", options)
+        rows = find_engine(spark).read_files(spark, files)
         return rows, {name: F.col(f"_{at}") for at, name in enumerate(columns)}
 
     def _split(self, line: str) -> list[str]:
@@ -329,13 +321,13 @@ class ParquetFiles(ColumnFiles):
         if self.origins:
             return None
         frames: list[DataFrame] = []
-        for names, options, paths in self._plan_reads(files, root):
+        for names, uris in self._group_alike(files):
             if LANDED_FILE in map(str.lower, names):
                 raise LandingError(
                     f"{self.owner} has a column `{LANDED_FILE}`, which says where a record landed: "
                     "declare the fields to read, without it; nothing was written"
                 )
-            rows, texts = self.open(spark, names, options, paths)
+            rows, texts = self.open(spark, names, root, uris)
             types = {field.name: field.dataType for field in rows.schema.fields}
             fields = self.fields or [Column(name, types[name].simpleString()) for name in names]
             typed = {field.name: _type_value(field, types) for field in fields}
@@ -353,14 +345,10 @@ class ParquetFiles(ColumnFiles):
         return reduce(lambda rows, more: rows.unionByName(more, allowMissingColumns=True), frames)
 
     def open(
-        self,
-        spark: SparkSession,
-        columns: Sequence[str],
-        options: Mapping[str, str],
-        paths: list[str],
+        self, spark: SparkSession, columns: Sequence[str], root: str, uris: tuple[str, ...]
     ) -> tuple[DataFrame, dict[str, SparkColumn]]:
         """Opens files; values of nested types are written as JSON."""
-        rows = spark.read.options(**options).parquet(*paths)
+        rows = find_engine(spark).read_files(spark, LandedFiles(root, uris, "parquet"))
         types = {field.name: field.dataType for field in rows.schema.fields}
         texts = {name: _write_text(F.col(f"`{name}`"), types[name]) for name in columns}
         return rows.withColumn(_BROKEN, F.lit(None).cast("string")), texts
@@ -486,9 +474,10 @@ class JsonFiles(PatternFiles):
         """Reads the records as they came, without the byte order mark of their file."""
         frames: list[DataFrame] = []
         for is_array in (True, False):
-            uris = [file.uri for file in files if self._is_array(file) is is_array]
-            for options, paths in plan_reads(root, uris):
-                lines = spark.read.options(**options).text(paths, wholetext=is_array)
+            uris = tuple(file.uri for file in files if self._is_array(file) is is_array)
+            if uris:
+                landed = LandedFiles(root, uris, "text", options={"wholetext": is_array})
+                lines = find_engine(spark).read_files(spark, landed)
                 text = F.ltrim(F.regexp_replace(LANDED_LINE, f"^{_BYTE_ORDER_MARK}", ""))
                 line = F.explode_outer(F.from_json(text, "array<string>")) if is_array else text
                 frames.append(lines.select(line.alias(LANDED_LINE), source_file.alias(LANDED_FILE)))

@@ -1,6 +1,6 @@
 """With which options and paths Spark reads landed files of any name. No Spark."""
 
-from backfill_engine.sources.landing_names import plan_reads
+from backfill_engine.engines.spark_engine import plan_reads
 
 
 def test_one_reader_takes_all_but_names_of_a_pattern_and_a_colon() -> None:

@@ -11,6 +11,7 @@ from backfill_engine.contents.partition_contents import (
     PartitionReader,
     ReadBack,
 )
+from backfill_engine.engines.sessions import find_engine
 from backfill_engine.errors import LandingError
 from backfill_engine.extras.comparison.contents import read_contents, split_by_rows
 from backfill_engine.extras.comparison.rows import count_duplicates
@@ -185,7 +186,8 @@ def _count_duplicates(
 
 
 def _measure(recipe: Recipe, window: InputWindow) -> dict[str, PartitionMeasures]:
-    frame = compute_rows(recipe, window, OVERWRITE).persist()
+    engine = find_engine(window.spark)
+    frame = engine.keep(compute_rows(recipe, window, OVERWRITE))
     try:
         return measure_partitions(frame, recipe.table, window.partitions)
     except SPARK_ERRORS as error:
@@ -195,7 +197,7 @@ def _measure(recipe: Recipe, window: InputWindow) -> dict[str, PartitionMeasures
         names = ", ".join(sorted({fault.name for fault in broken}))
         raise LandingError(f"{names} can't be read: land it again") from error
     finally:
-        frame.unpersist()
+        engine.release(frame)
 
 
 def _find_mismatch(

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from backfill_engine.errors import RehearsalError
 from backfill_engine.escaping import escape_markdown, write_row
 from backfill_engine.extras.comparison.rows import PartitionDiff
-from backfill_engine.lake.filesystems import open_filesystem
+from backfill_engine.filesystems import open_filesystem
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.whole_files import find_id, join_names, read_whole_file, write_whole_file
 from backfill_engine.orchestration.instance.ranges import shorten

@@ -20,7 +20,7 @@ from backfill_engine.extras.rehearsal.records import (
     write_rehearsal,
 )
 from backfill_engine.extras.rehearsal.rehearser import Rehearser
-from backfill_engine.lake.filesystems import check_landing_root
+from backfill_engine.filesystems import check_landing_root
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.orchestration.due.readiness import find_readiness
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph

@@ -71,6 +71,7 @@ from backfill_engine.orchestration.status.attempts import find_attempts
 from backfill_engine.proof.certificates import Certificate
 from backfill_engine.publishing.inputs import PinnedInputs, list_landing
 from backfill_engine.publishing.serving import choose_served
+from backfill_engine.settings import ENGINE_TAG
 from backfill_engine.spark.remotes import SPARK_REMOTE_TAG
 
 RESUMES_TAG = "backfill_assets/resumes"
@@ -78,7 +79,7 @@ RESUMES_TAG = "backfill_assets/resumes"
 
 _SHOWN_OF_ID = 8
 _UNCHANGED = "withheld, and neither its input nor its code is another one since"
-_WISHES_OF_RUNS = (REASON_TAG, SPARK_REMOTE_TAG, "dagster/priority")
+_WISHES_OF_RUNS = (REASON_TAG, SPARK_REMOTE_TAG, ENGINE_TAG, "dagster/priority")
 
 
 @dataclass(frozen=True)

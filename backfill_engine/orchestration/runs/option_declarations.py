@@ -8,6 +8,8 @@ the commands are known before that is imported. What an option is refused with i
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from backfill_engine.settings import EngineName
+
 
 class RowOptions(BaseModel):
     """Options that decide which rows an asset holds afterwards; None is as the table has it."""
@@ -83,6 +85,9 @@ class Launch(RunOptions):
     spark_remote: str | None = Field(
         default=None,
         description="Spark Connect, as sc://host:15002; in place of SPARK_REMOTE.",
+    )
+    engine: EngineName | None = Field(
+        default=None, description="spark or sail; in place of BACKFILL_ENGINE."
     )
     priority: int | None = None
     max_parallel: int | None = None

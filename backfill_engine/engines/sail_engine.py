@@ -1,0 +1,196 @@
+"""Sail: a Spark Connect server over DataFusion, in this process, without Java.
+
+Its server has no catalog that lasts: a table has a name in a session, by which statements find it,
+and is its folder and its log for all else.
+"""
+
+import gzip
+import os
+import re
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from pathlib import Path
+from urllib.parse import quote
+
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+from backfill_engine.audit_columns import LANDED_LINE
+from backfill_engine.engines.engine import FILE_PATH, Engine, LandedFiles, NewTable
+from backfill_engine.errors import EngineError, TableError
+from backfill_engine.filesystems import open_filesystem
+
+_STATEMENTS = ("DELETE", "MERGE")
+_WAY = "only Spark can do that: do it with BACKFILL_ENGINE=spark"
+_BATCH_ROWS = 64 * 1024
+
+
+class SailEngine(Engine):
+    """Sail does what a run needs; what it can't do yet is refused by one line."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, Path] = {}
+
+    def read_files(self, spark: SparkSession, files: LandedFiles) -> DataFrame:
+        """Reads files by Arrow, in Python functions, as Sail's readers tell no file's name."""
+        if files.format == "text":
+            schema = T.StructType().add(LANDED_LINE, T.StringType())
+            read = _read_whole if files.options.get("wholetext") else _read_lines
+        elif files.format == "parquet":
+            schema = _parse(spark, files)
+            read = _read_parquet(to_arrow_schema(schema))
+        else:
+            raise EngineError(f"Sail can't read {files.format}: {_WAY}; nothing was written")
+        uris = spark.createDataFrame([(uri,) for uri in files.uris], "uri string")
+
+        def read_in_tasks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for uri in batch.column(0).to_pylist():
+                    path = pa.scalar(quote(uri, safe="/:=+&$,;@!~*'()"), pa.string())
+                    for records in read(uri):
+                        paths = pa.repeat(path, records.num_rows)
+                        yield records.append_column(FILE_PATH, paths)
+
+        return uris.mapInArrow(read_in_tasks, schema.add(FILE_PATH, T.StringType()))
+
+    def keep(self, frame: DataFrame) -> DataFrame:
+        """Writes a frame to scratch files, as Sail persists nothing, and reads them."""
+        folder = _find_scratch(os.getpid()) / uuid.uuid4().hex
+        types = {field.name: field.dataType for field in frame.schema.fields}
+        nothing = [name for name, type_ in types.items() if isinstance(type_, T.NullType)]
+        # Parquet has no column of nulls without a type.
+        frame.drop(*nothing).write.option("compression", "lz4").parquet(str(folder))
+        rows = frame.sparkSession.read.parquet(str(folder))
+        kept = rows.select(
+            *(F.lit(None).alias(name) if name in nothing else F.col(f"`{name}`") for name in types)
+        )
+        self._kept[id(kept)] = folder
+        return kept
+
+    def release(self, kept: DataFrame) -> None:
+        """Removes the scratch files of a frame."""
+        if (folder := self._kept.pop(id(kept), None)) is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def create_table(self, spark: SparkSession, table: NewTable) -> None:
+        """Creates a table by a name in this session."""
+        spark.sql(table.build_statement(_name_table(table.uri), location=table.uri))
+
+    def add_columns(self, spark: SparkSession, uri: str, columns: str) -> None:
+        """Appends no rows that have these columns."""
+        nothing = spark.createDataFrame([], columns)
+        nothing.write.format("delta").mode("append").option("mergeSchema", "true").save(uri)
+
+    def run_statement(
+        self, spark: SparkSession, uri: str, statement: str, **frames: DataFrame
+    ) -> None:
+        """Runs a statement by the table's name in this session."""
+        if not statement.startswith(_STATEMENTS):
+            self.require(re.match(r"\w+", statement)[0])  # type: ignore[index]
+        name = _name_table(uri)
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {name} USING DELTA LOCATION '{uri}'")
+        spark.sql(statement.replace("{table}", name), None, **frames)
+
+    def read_ahead(self, spark: SparkSession, uri: str) -> None:
+        """Reads nothing: a log is read in milliseconds."""
+
+    def check_rows(self, frame: DataFrame, predicate: str) -> None:
+        """Counts the rows outside the predicate, which Sail would write without a word."""
+        outside = frame.where(f"NOT coalesce({predicate}, false)").count()
+        if outside:
+            raise TableError(
+                f"{outside:,} rows lie outside of what is to be replaced ({predicate}): nothing "
+                "was written"
+            )
+
+    def commit_once(
+        self, writer: DataFrameWriter, transaction: str, *, is_locked: bool
+    ) -> DataFrameWriter:
+        """Leaves it to the lock, as Sail writes no transaction identifiers."""
+        if not is_locked:
+            self.require("append_once in an object store")
+        return writer
+
+    def require(self, ability: str) -> None:
+        """Refuses what only Spark can do."""
+        raise EngineError(f"{ability}: {_WAY}; nothing was written")
+
+
+SAIL = SailEngine()
+
+
+def remove_scratch() -> None:
+    """Removes the scratch files of processes that were killed."""
+    for folder in _find_scratch(0).parent.glob("*"):
+        if folder.name.isdecimal() and not psutil.pid_exists(int(folder.name)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _find_scratch(process: int) -> Path:
+    return Path(tempfile.gettempdir(), "backfill-assets-sail", str(process))
+
+
+def _name_table(uri: str) -> str:
+    return f"table_{sha256(uri.encode()).hexdigest()[:24]}"
+
+
+def _parse(spark: SparkSession, files: LandedFiles) -> T.StructType:
+    if files.schema is not None:
+        return spark.createDataFrame([], files.schema).schema
+    filesystem, path = open_filesystem(files.uris[0])
+    return from_arrow_schema(pq.read_schema(path, filesystem=filesystem))
+
+
+def _read_content(uri: str) -> bytes:
+    filesystem, path = open_filesystem(uri)
+    with filesystem.open_input_file(path) as file:
+        content = file.read()
+    return gzip.decompress(content) if uri.endswith(".gz") else content
+
+
+def _read_whole(uri: str) -> Iterator[pa.RecordBatch]:
+    yield _build_lines([_read_content(uri)])
+
+
+def _read_lines(uri: str) -> Iterator[pa.RecordBatch]:
+    lines = _read_content(uri).splitlines()
+    for first in range(0, len(lines), _BATCH_ROWS):
+        yield _build_lines(lines[first : first + _BATCH_ROWS])
+
+
+def _build_lines(lines: list[bytes]) -> pa.RecordBatch:
+    try:
+        texts = pa.array(lines, pa.binary()).cast(pa.string())
+    except pa.ArrowInvalid:  # As Spark has it, what is no UTF-8 becomes a mark.
+        texts = pa.array([line.decode(errors="replace") for line in lines], pa.string())
+    return pa.RecordBatch.from_arrays([texts], [LANDED_LINE])
+
+
+def _read_parquet(schema: pa.Schema) -> Callable[[str], Iterator[pa.RecordBatch]]:
+    def read(uri: str) -> Iterator[pa.RecordBatch]:
+        filesystem, path = open_filesystem(uri)
+        with filesystem.open_input_file(path) as file:
+            opened = pq.ParquetFile(file)
+            stored = {name.lower(): name for name in opened.schema_arrow.names}
+            names = [stored[name.lower()] for name in schema.names if name.lower() in stored]
+            for batch in opened.iter_batches(_BATCH_ROWS, columns=names):
+                columns = {name.lower(): batch.column(name) for name in names}
+                yield pa.RecordBatch.from_arrays(
+                    [
+                        columns[column.name.lower()].cast(column.type)
+                        if column.name.lower() in columns
+                        else pa.nulls(batch.num_rows, column.type)
+                        for column in schema
+                    ],
+                    schema=schema,
+                )
+
+    return read
