@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from backfill_engine.audit_columns import ENGINE_PREFIX
 
@@ -112,26 +112,28 @@ class Engine(Protocol):
         """Reads the log at `uri`, if whoever comes next then finds it read."""
         ...
 
-    def check_rows(self, frame: DataFrame, predicate: str) -> None:
-        """Refuses rows outside the predicate of a write, unless the write itself does.
-
-        Raises:
-            TableError: if there are any.
-        """
-        ...
-
-    def commit_once(
-        self, writer: DataFrameWriter, transaction: str, *, is_locked: bool
-    ) -> DataFrameWriter:
-        """Lets a write commit at most once by the application id of its transaction.
+    def overwrite(
+        self,
+        frame: DataFrame,
+        uri: str,
+        predicate: str | None,
+        *,
+        user_metadata: str = "",
+        transaction: str | None = None,
+    ) -> None:
+        """Replaces rows of the table at `uri` in one commit, which is made whatever the rows are.
 
         Args:
-            writer: of the rows.
-            transaction: the id.
-            is_locked: whether a lock keeps all other writers out, so that nothing else has to.
+            frame: the rows.
+            uri: of the table.
+            predicate: of the rows that are replaced; None to write a commit without rows.
+            user_metadata: what the commit carries.
+            transaction: application id of Delta's transaction identifier, by which it is made once
+                at most; None for none.
 
         Raises:
-            EngineError: if it can't.
+            EngineError: if it can't make a commit once.
+            TableError, or Delta's own error: if a row is outside of the predicate.
         """
         ...
 

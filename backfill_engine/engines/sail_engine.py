@@ -18,15 +18,17 @@ from urllib.parse import quote
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
-from pyspark.sql import functions as F
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from backfill_engine.audit_columns import LANDED_LINE
+from backfill_engine.engines.delta_commits import write_empty_commit
 from backfill_engine.engines.engine import FILE_PATH, Engine, LandedFiles, NewTable
 from backfill_engine.errors import EngineError, TableError
 from backfill_engine.filesystems import open_filesystem
+from backfill_engine.uris import is_local
 
 _STATEMENTS = ("DELETE", "MERGE")
 _WAY = "only Spark can do that: do it with BACKFILL_ENGINE=spark"
@@ -64,14 +66,8 @@ class SailEngine(Engine):
     def keep(self, frame: DataFrame) -> DataFrame:
         """Writes a frame to scratch files, as Sail persists nothing, and reads them."""
         folder = _find_scratch(os.getpid()) / uuid.uuid4().hex
-        types = {field.name: field.dataType for field in frame.schema.fields}
-        nothing = [name for name, type_ in types.items() if isinstance(type_, T.NullType)]
-        # Parquet has no column of nulls without a type.
-        frame.drop(*nothing).write.option("compression", "lz4").parquet(str(folder))
-        rows = frame.sparkSession.read.parquet(str(folder))
-        kept = rows.select(
-            *(F.lit(None).alias(name) if name in nothing else F.col(f"`{name}`") for name in types)
-        )
+        frame.write.option("compression", "lz4").parquet(str(folder))
+        kept = frame.sparkSession.read.parquet(str(folder))
         self._kept[id(kept)] = folder
         return kept
 
@@ -102,22 +98,34 @@ class SailEngine(Engine):
     def read_ahead(self, spark: SparkSession, uri: str) -> None:
         """Reads nothing: a log is read in milliseconds."""
 
-    def check_rows(self, frame: DataFrame, predicate: str) -> None:
-        """Counts the rows outside the predicate, which Sail would write without a word."""
-        outside = frame.where(f"NOT coalesce({predicate}, false)").count()
-        if outside:
-            raise TableError(
-                f"{outside:,} rows lie outside of what is to be replaced ({predicate}): nothing "
-                "was written"
-            )
+    def overwrite(
+        self,
+        frame: DataFrame,
+        uri: str,
+        predicate: str | None,
+        *,
+        user_metadata: str = "",
+        transaction: str | None = None,
+    ) -> None:
+        """Replaces rows, and does what Sail doesn't: refuses others, and commits no rows for none.
 
-    def commit_once(
-        self, writer: DataFrameWriter, transaction: str, *, is_locked: bool
-    ) -> DataFrameWriter:
-        """Leaves it to the lock, as Sail writes no transaction identifiers."""
-        if not is_locked:
+        A transaction is left to the lock of a local table, as Sail writes no identifiers.
+        """
+        if transaction is not None and not is_local(uri):
             self.require("append_once in an object store")
-        return writer
+        is_within = f"coalesce({predicate or 'false'}, false)"
+        rows, within = frame.selectExpr("count(*)", f"count_if({is_within})").head() or (0, 0)
+        if predicate is not None and rows > within:
+            raise TableError(
+                f"{rows - within:,} rows lie outside of what is to be replaced ({predicate}): "
+                "nothing was written"
+            )
+        before = DeltaTable(uri).version()
+        if predicate is not None:
+            writer = frame.write.format("delta").mode("overwrite").option("replaceWhere", predicate)
+            writer.option("userMetadata", user_metadata).save(uri)
+        if not rows and DeltaTable(uri).version() == before:
+            write_empty_commit(uri, before + 1, user_metadata)
 
     def require(self, ability: str) -> None:
         """Refuses what only Spark can do."""

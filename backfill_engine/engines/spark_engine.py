@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache, reduce
 
-from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from backfill_engine.engines.engine import FILE_PATH, Engine, LandedFiles, NewTable
@@ -64,14 +64,26 @@ class SparkEngine(Engine):
         """Reads the log in a session of its own; the other one finds there what this has read."""
         _open_session(spark).sql(f"DESCRIBE DETAIL delta.`{uri}`").collect()
 
-    def check_rows(self, frame: DataFrame, predicate: str) -> None:
-        """Leaves it to Delta's constraint check."""
-
-    def commit_once(
-        self, writer: DataFrameWriter, transaction: str, *, is_locked: bool
-    ) -> DataFrameWriter:
-        """Writes Delta's transaction identifier."""
-        return writer.option("txnAppId", transaction).option("txnVersion", 1)
+    def overwrite(
+        self,
+        frame: DataFrame,
+        uri: str,
+        predicate: str | None,
+        *,
+        user_metadata: str = "",
+        transaction: str | None = None,
+    ) -> None:
+        """Replaces rows; Delta's constraint check refuses others."""
+        writer = (frame if predicate is not None else frame.limit(0)).write.format("delta")
+        if user_metadata:
+            writer = writer.option("userMetadata", user_metadata)
+        if transaction is not None:
+            writer = writer.option("txnAppId", transaction).option("txnVersion", 1)
+        if predicate is not None:
+            writer = writer.mode("overwrite").option("replaceWhere", predicate)
+        else:
+            writer = writer.mode("append")
+        writer.save(uri)
 
     def require(self, ability: str) -> None:
         """Refuses nothing."""

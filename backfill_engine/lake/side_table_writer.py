@@ -28,15 +28,14 @@ def write_rows(
 
     Without slices it appends rows, and adds columns that the table lacks.
     """
-    if slices:
-        replaced = build_table_predicate(table, slices)
-        find_engine(frame.sparkSession).check_rows(frame, replaced)
-        writer = frame.select(*table.column_names).write.format("delta").mode("overwrite")
-        writer = writer.option("replaceWhere", replaced)
-    else:
-        writer = frame.write.format("delta").mode("append").option("mergeSchema", "true")
+    uri = warehouse.uri(table)
     with hold_lock(warehouse, table.place) as lock:
-        retry_conflicts(lock)(writer.save, warehouse.uri(table))
+        if slices:
+            rows, replaced = frame.select(*table.column_names), build_table_predicate(table, slices)
+            retry_conflicts(lock)(find_engine(frame.sparkSession).overwrite, rows, uri, replaced)
+        else:
+            writer = frame.write.format("delta").mode("append").option("mergeSchema", "true")
+            retry_conflicts(lock)(writer.save, uri)
         enter_table(warehouse, table.key)
 
 

@@ -40,7 +40,6 @@ from backfill_engine.lake.stored_declarations import build_new_table, check_grai
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.tables.declarations import Column, Table, build_ddl
-from backfill_engine.uris import is_local
 
 _CONFLICT_ATTEMPTS = 8
 # Delta's conflict errors, by error class (Spark Connect) or exception name (Spark in the process).
@@ -217,17 +216,12 @@ def overwrite_held(
     keys, log = [partition.key for partition in partitions], held.pinned
     if set(record.rows) != set(keys) or set(record.checksums) != set(keys):
         raise ValueError(f"{log.table.key}: the record must be of exactly the partitions {keys}")
-    engine = find_engine(frame.sparkSession)
-    writer = frame if writes else frame.limit(0)
-    writer = writer.write.format("delta").option("userMetadata", record.to_json())
-    if writes:
-        engine.check_rows(frame, record.predicate)
-        writer = writer.mode("overwrite").option("replaceWhere", record.predicate)
-    else:
-        writer = writer.mode("append")
-    if transaction is not None:
-        writer = engine.commit_once(writer, transaction, is_locked=is_local(log.uri))
-    retry_conflicts(held.lock)(writer.save, log.uri)
+    retry_conflicts(held.lock)(
+        find_engine(frame.sparkSession).overwrite,
+        *(frame, log.uri, record.predicate if writes else None),
+        user_metadata=record.to_json(),
+        transaction=transaction,
+    )
     newest = held.newest.reread()
     commits = newest.list_commits_after(log.version)
     commit = find_commit(commits, record.commit_id)

@@ -44,7 +44,7 @@ def build_landed_rows(
     extra = [Column(name, "STRING", "A field that no schema declares") for name in extra_fields]
     rows = parse_json_lines(
         lines, (*fields, *extra), declared=len(fields), max_new_fields=table.max_new_fields
-    ).withColumns(dict(derived or {}))
+    ).select("*", *(column.alias(name) for name, column in (derived or {}).items()))
     if LANDED_ELSEWHERE in lines.columns:
         elsewhere = F.when(F.col(LANDED_ELSEWHERE), F.lit(ELSEWHERE))
         fault = elsewhere if fault is None else F.coalesce(elsewhere, fault)
