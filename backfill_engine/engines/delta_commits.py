@@ -1,12 +1,18 @@
-"""Commits of a Delta log that no engine makes: those that only say something."""
+"""Commits of a Delta log that an engine doesn't make: without rows, or of new columns.
+
+By Delta's protocol a commit is one file of actions, which is there or isn't.
+"""
 
 import json
 import os
 import time
 import uuid
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import obstore
+from deltalake import DeltaTable
 from obstore.exceptions import AlreadyExistsError
 from obstore.store import from_url
 
@@ -14,31 +20,64 @@ from backfill_engine.errors import TableError
 from backfill_engine.uris import is_local, join_uri, local_path
 
 
-def write_empty_commit(uri: str, version: int, user_metadata: str) -> None:
+def write_empty_commit(uri: str, user_metadata: str) -> None:
     """Writes a commit that changes nothing, as Spark does of a write without rows.
 
     Args:
         uri: of the table.
-        version: of the commit: the one after the newest.
         user_metadata: what the commit carries.
 
     Raises:
         TableError: if somebody else has made this version meanwhile; nothing was written.
     """
-    now = time.time_ns() // 1_000_000
-    commit = {
-        "inCommitTimestamp": max(now, _read_timestamp(uri, version - 1) + 1),
-        "timestamp": now,
+    said = {
         "operation": "WRITE",
         "operationParameters": {"mode": "Append"},
         "isBlindAppend": True,
         "userMetadata": user_metadata,
     }
-    content = json.dumps({"commitInfo": commit}).encode() + b"\n"
+    _write(DeltaTable(uri), uri, said)
+
+
+def write_new_columns(uri: str, fields: Sequence[Mapping[str, Any]]) -> None:
+    """Writes a commit that adds columns, null in all rows that are there.
+
+    Args:
+        uri: of the table, without column mapping.
+        fields: the columns, as Delta's schemas have them.
+
+    Raises:
+        TableError: as `write_empty_commit`.
+    """
+    table = DeltaTable(uri)
+    stored, schema = table.metadata(), json.loads(table.schema().to_json())
+    schema["fields"].extend(fields)
+    metadata = {
+        "id": str(stored.id),
+        "name": stored.name,
+        "description": stored.description,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps(schema),
+        "partitionColumns": stored.partition_columns,
+        "configuration": stored.configuration,
+        "createdTime": stored.created_time,
+    }
+    said = {"operation": "ADD COLUMNS", "operationParameters": {"columns": json.dumps(fields)}}
+    _write(table, uri, said, {"metaData": metadata})
+
+
+def _write(
+    table: DeltaTable, uri: str, said: Mapping[str, Any], *actions: Mapping[str, Any]
+) -> None:
+    version, now = table.version() + 1, time.time_ns() // 1_000_000
+    # In a table that has times in its commits, each is later than the one before.
+    times = {"inCommitTimestamp": max(now, _read_timestamp(uri, version - 1) + 1)}
+    info = {"commitInfo": {**times, "timestamp": now, **said}}
+    content = "".join(f"{json.dumps(action)}\n" for action in (info, *actions)).encode()
     if not _create(uri, _name_commit(version), content):
         raise TableError(
-            f"DELTA_CONCURRENT_APPEND: another writer has made version {version} of {uri}: run "
-            "this again; nothing was written"
+            f"another writer has made version {version} of {uri}: run this again; nothing was "
+            "written"
         )
 
 
@@ -47,13 +86,13 @@ def _name_commit(version: int) -> str:
 
 
 def _read_timestamp(uri: str, version: int) -> int:
-    """Reads the time in a commit, in milliseconds, which those after it must be greater than."""
+    """Reads the time of a commit, in milliseconds."""
     if is_local(uri):
         content = local_path(join_uri(uri, _name_commit(version))).read_bytes()
     else:
         content = bytes(obstore.get(from_url(uri), _name_commit(version)).bytes())
-    first = json.loads(content.partition(b"\n")[0]).get("commitInfo", {})
-    return int(first.get("inCommitTimestamp") or first.get("timestamp") or 0)
+    said = json.loads(content.partition(b"\n")[0]).get("commitInfo", {})
+    return int(said.get("inCommitTimestamp") or said.get("timestamp") or 0)
 
 
 def _create(uri: str, name: str, content: bytes) -> bool:

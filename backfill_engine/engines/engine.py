@@ -11,6 +11,9 @@ from backfill_engine.audit_columns import ENGINE_PREFIX
 FILE_PATH = f"{ENGINE_PREFIX}file_path"
 """STRING column of a landed record: the path of its file, percent-encoded."""
 
+NOT_UTF8 = "\ufffe"
+"""How a landed line begins that was not UTF-8, where texts can't hold what it was."""
+
 
 @dataclass(frozen=True)
 class LandedFiles:
@@ -65,7 +68,14 @@ class NewTable:
 
 
 class Engine(Protocol):
-    """What runs a session's frames and statements."""
+    """What runs a session's frames and statements.
+
+    Attributes:
+        tells_mistyped_json: whether `from_json` tells a value of another type, or a key that is
+            there twice, from a null.
+    """
+
+    tells_mistyped_json: bool
 
     def read_files(self, spark: SparkSession, files: LandedFiles) -> DataFrame:
         """Reads landed files; returns their columns, and `FILE_PATH`.
@@ -89,6 +99,10 @@ class Engine(Protocol):
 
     def create_table(self, spark: SparkSession, table: NewTable) -> None:
         """Creates a table, empty, unless it is there."""
+        ...
+
+    def append(self, frame: DataFrame, uri: str) -> None:
+        """Appends rows to the table at `uri`, and adds columns that the table lacks."""
         ...
 
     def add_columns(self, spark: SparkSession, uri: str, columns: str) -> None:

@@ -10,7 +10,7 @@ import re
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
@@ -24,8 +24,8 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from backfill_engine.audit_columns import LANDED_LINE
-from backfill_engine.engines.delta_commits import write_empty_commit
-from backfill_engine.engines.engine import FILE_PATH, Engine, LandedFiles, NewTable
+from backfill_engine.engines.delta_commits import write_empty_commit, write_new_columns
+from backfill_engine.engines.engine import FILE_PATH, NOT_UTF8, Engine, LandedFiles, NewTable
 from backfill_engine.errors import EngineError, TableError
 from backfill_engine.filesystems import open_filesystem
 from backfill_engine.uris import is_local
@@ -38,6 +38,8 @@ _BATCH_ROWS = 64 * 1024
 class SailEngine(Engine):
     """Sail does what a run needs; what it can't do yet is refused by one line."""
 
+    tells_mistyped_json = False
+
     def __init__(self) -> None:
         self._kept: dict[int, Path] = {}
 
@@ -48,7 +50,7 @@ class SailEngine(Engine):
             read = _read_whole if files.options.get("wholetext") else _read_lines
         elif files.format == "parquet":
             schema = _parse(spark, files)
-            read = _read_parquet(to_arrow_schema(schema))
+            read = _read_parquet(to_arrow_schema(schema, timezone="UTC"))
         else:
             raise EngineError(f"Sail can't read {files.format}: {_WAY}; nothing was written")
         uris = spark.createDataFrame([(uri,) for uri in files.uris], "uri string")
@@ -67,7 +69,10 @@ class SailEngine(Engine):
         """Writes a frame to scratch files, as Sail persists nothing, and reads them."""
         folder = _find_scratch(os.getpid()) / uuid.uuid4().hex
         frame.write.option("compression", "lz4").parquet(str(folder))
-        kept = frame.sparkSession.read.parquet(str(folder))
+        # Of no rows Sail may write no file, which would say the columns.
+        is_there = any(folder.glob("*.parquet"))
+        spark, schema = frame.sparkSession, frame.schema
+        kept = spark.read.parquet(str(folder)) if is_there else spark.createDataFrame([], schema)
         self._kept[id(kept)] = folder
         return kept
 
@@ -80,10 +85,24 @@ class SailEngine(Engine):
         """Creates a table by a name in this session."""
         spark.sql(table.build_statement(_name_table(table.uri), location=table.uri))
 
+    def append(self, frame: DataFrame, uri: str) -> None:
+        """Adds columns, and appends rows."""
+        stored = {field.name for field in DeltaTable(uri).schema().fields}
+        if missing := [field for field in frame.schema.fields if field.name not in stored]:
+            self._add_fields(uri, missing)
+        frame.write.format("delta").mode("append").save(uri)
+
     def add_columns(self, spark: SparkSession, uri: str, columns: str) -> None:
-        """Appends no rows that have these columns."""
-        nothing = spark.createDataFrame([], columns)
-        nothing.write.format("delta").mode("append").option("mergeSchema", "true").save(uri)
+        """Adds columns by a commit of ours."""
+        self._add_fields(uri, spark.createDataFrame([], columns).schema.fields)
+
+    def _add_fields(self, uri: str, fields: Sequence[T.StructField]) -> None:
+        # Sail has no statement for that, and merges no schema where a column is required.
+        table = DeltaTable(uri)
+        is_mapped = "delta.columnMapping.mode" in table.metadata().configuration
+        if is_mapped or any(isinstance(field.dataType, T.TimestampNTZType) for field in fields):
+            self.require("a new column of this table")
+        write_new_columns(uri, [field.jsonValue() for field in fields])
 
     def run_statement(
         self, spark: SparkSession, uri: str, statement: str, **frames: DataFrame
@@ -122,10 +141,13 @@ class SailEngine(Engine):
             )
         before = DeltaTable(uri).version()
         if predicate is not None:
-            writer = frame.write.format("delta").mode("overwrite").option("replaceWhere", predicate)
+            # Past a function, as the check for nulls would else see rows that a filter leaves out.
+            written = frame.mapInArrow(_pass_on, frame.schema)
+            writer = written.write.format("delta").mode("overwrite")
+            writer = writer.option("replaceWhere", predicate)
             writer.option("userMetadata", user_metadata).save(uri)
         if not rows and DeltaTable(uri).version() == before:
-            write_empty_commit(uri, before + 1, user_metadata)
+            write_empty_commit(uri, user_metadata)
 
     def require(self, ability: str) -> None:
         """Refuses what only Spark can do."""
@@ -144,6 +166,10 @@ def remove_scratch() -> None:
 
 def _find_scratch(process: int) -> Path:
     return Path(tempfile.gettempdir(), "backfill-assets-sail", str(process))
+
+
+def _pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
 
 
 def _name_table(uri: str) -> str:
@@ -177,9 +203,16 @@ def _read_lines(uri: str) -> Iterator[pa.RecordBatch]:
 def _build_lines(lines: list[bytes]) -> pa.RecordBatch:
     try:
         texts = pa.array(lines, pa.binary()).cast(pa.string())
-    except pa.ArrowInvalid:  # As Spark has it, what is no UTF-8 becomes a mark.
-        texts = pa.array([line.decode(errors="replace") for line in lines], pa.string())
+    except pa.ArrowInvalid:
+        texts = pa.array(map(_decode, lines), pa.string())
     return pa.RecordBatch.from_arrays([texts], [LANDED_LINE])
+
+
+def _decode(line: bytes) -> str:
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return NOT_UTF8 + line.decode(errors="replace")
 
 
 def _read_parquet(schema: pa.Schema) -> Callable[[str], Iterator[pa.RecordBatch]]:

@@ -27,6 +27,8 @@ _CONF = {
 class SparkEngine(Engine):
     """Spark does all that the project needs."""
 
+    tells_mistyped_json = True
+
     def read_files(self, spark: SparkSession, files: LandedFiles) -> DataFrame:
         """Reads files by Spark's own readers."""
         frames: list[DataFrame] = []
@@ -49,6 +51,10 @@ class SparkEngine(Engine):
     def create_table(self, spark: SparkSession, table: NewTable) -> None:
         """Creates a table by its path."""
         spark.sql(table.build_statement(f"delta.`{table.uri}`"))
+
+    def append(self, frame: DataFrame, uri: str) -> None:
+        """Appends rows and columns in one commit."""
+        frame.write.format("delta").mode("append").option("mergeSchema", "true").save(uri)
 
     def add_columns(self, spark: SparkSession, uri: str, columns: str) -> None:
         """Adds columns by a statement."""

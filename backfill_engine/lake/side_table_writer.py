@@ -28,14 +28,13 @@ def write_rows(
 
     Without slices it appends rows, and adds columns that the table lacks.
     """
-    uri = warehouse.uri(table)
+    engine, uri = find_engine(frame.sparkSession), warehouse.uri(table)
     with hold_lock(warehouse, table.place) as lock:
         if slices:
             rows, replaced = frame.select(*table.column_names), build_table_predicate(table, slices)
-            retry_conflicts(lock)(find_engine(frame.sparkSession).overwrite, rows, uri, replaced)
+            retry_conflicts(lock)(engine.overwrite, rows, uri, replaced)
         else:
-            writer = frame.write.format("delta").mode("append").option("mergeSchema", "true")
-            retry_conflicts(lock)(writer.save, uri)
+            retry_conflicts(lock)(engine.append, frame, uri)
         enter_table(warehouse, table.key)
 
 

@@ -17,6 +17,7 @@ from backfill_engine.audit_columns import (
     REJECT_REASON,
 )
 from backfill_engine.contents.checksums import build_checksum_parts, build_row_hash, format_checksum
+from backfill_engine.engines.sessions import find_engine
 from backfill_engine.errors import TableError
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.reader import build_number
@@ -64,7 +65,11 @@ def measure_partitions(
 
     Raises:
         TableError: if `frame` has rows of other partitions.
+        EngineError: if the engine hashes values of a column otherwise than its readers do.
     """
+    for column in table.columns:
+        if column.parsed_type.has_wide_decimal:
+            find_engine(frame.sparkSession).require(f"a checksum of `{column.name}` {column.type}")
     keys = {
         table.grain.find_number(partition.slice.start): partition.key for partition in partitions
     }

@@ -68,6 +68,12 @@ class ColumnType:
         return self.kind + (f"<{', '.join(map(str, self.parts))}>" if self.parts else "")
 
     @property
+    def has_wide_decimal(self) -> bool:
+        """Whether a DECIMAL of more digits than an integer of 64 bits has is in it."""
+        is_wide = self.kind == "DECIMAL" and self.digits[0] > 18
+        return is_wide or any(part.has_wide_decimal for part in self.parts)
+
+    @property
     def of_values(self) -> str:
         """The type that values have in Spark, which knows CHAR and VARCHAR only of tables."""
         return self.kind if self.kind == "STRING" else str(self)

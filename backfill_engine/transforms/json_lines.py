@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from backfill_engine.audit_columns import (
     ENGINE_PREFIX,
@@ -15,8 +18,10 @@ from backfill_engine.audit_columns import (
     REJECT_REASON,
     REJECTED_LINE,
 )
-from backfill_engine.tables.declarations import Column
+from backfill_engine.engines.sessions import find_engine
+from backfill_engine.tables.declarations import Column, build_ddl
 from backfill_engine.transforms.json_values import (
+    LIKE_A_VALUE,
     build_value,
     has_lone_surrogate,
     is_string,
@@ -24,6 +29,7 @@ from backfill_engine.transforms.json_values import (
     mark_line,
     remove_marks,
 )
+from backfill_engine.transforms.line_parser import LineParser
 from backfill_engine.transforms.plain_lines import (
     HAS_ALL,
     IS_PLAIN,
@@ -37,8 +43,6 @@ from backfill_engine.transforms.plain_lines import (
 _LINE, _END = f"{ENGINE_PREFIX}line", f"{ENGINE_PREFIX}end"
 _OBJECTS, _FIELDS = f"{ENGINE_PREFIX}objects", f"{ENGINE_PREFIX}fields"
 _FAULT = f"{ENGINE_PREFIX}fault"
-
-_LIKE_A_VALUE = r"^\s*([+-]?[0-9]{1,20}(\.[0-9]{1,20})?|true|false)\s*$"
 
 
 def parse_json_lines(
@@ -68,6 +72,8 @@ def parse_json_lines(
     others = [name for name in lines.columns if name != LANDED_LINE]
     names = [field.name for field in fields[:declared]]
     fields = [field if field.name in names else replace(field, lenient=True) for field in fields]
+    if not find_engine(lines.sparkSession).tells_mistyped_json:
+        return _parse_in_python(lines, others, LineParser(fields, len(names), max_new_fields))
     # Columns of their own, so that a line is read once, for its fields and for its end.
     read = (
         read_plain_lines(lines, fields)
@@ -109,6 +115,17 @@ def parse_json_lines(
     ).withColumnRenamed(_LINE, REJECTED_LINE)
 
 
+def _parse_in_python(lines: DataFrame, others: Sequence[str], parser: LineParser) -> DataFrame:
+    fields = build_ddl(parser.fields, constraints=False)
+    audit = ", ".join(f"`{name}` STRING" for name in (REJECT_REASON, FIELDS_SEEN))
+    nothing = lines.sparkSession.createDataFrame([], f"`{REJECTED_LINE}` STRING, {fields}, {audit}")
+    parsed = nothing.schema.fields
+    kept = [field for field in lines.schema.fields if field.name in others]
+    schema = StructType([parsed[0], *kept, *parsed[1:]])
+    arrow = to_arrow_schema(schema, timezone="UTC")
+    return lines.mapInArrow(partial(parser.parse_batches, schema=arrow), schema)
+
+
 def _read_carefully(fields: Sequence[Column]) -> SparkColumn:
     """Reads a line's objects, with fields as marked texts, and behind them an end of our own."""
     # All as text, so that a value of another type is seen instead of nulled. As an array with an
@@ -133,7 +150,7 @@ def _find_too_many(keys: str, declared: Sequence[str], most: int | None) -> Spar
     if most is None:
         return F.lit(None).cast("string")
     # Names are compared only where there are more than could be too many.
-    new = F.size(F.array_except(keys, F.array(*map(F.lit, declared))))
+    new = F.size(F.filter(F.array_distinct(keys), lambda key: ~key.isin(*declared)))
     return F.when(
         F.size(keys) > most,
         F.when(
@@ -181,5 +198,5 @@ def _find_fault(field: Column) -> SparkColumn:
 
 def _show(text: SparkColumn) -> SparkColumn:
     shown = remove_marks(text)
-    is_quoted = is_string(text) & F.lower(shown).rlike(_LIKE_A_VALUE)
+    is_quoted = is_string(text) & F.lower(shown).rlike(LIKE_A_VALUE)
     return F.concat(F.left(shown, F.lit(40)), F.when(is_quoted, " (a string)").otherwise(""))

@@ -26,10 +26,12 @@ MARK = "\x7f"
 NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 """A number, as JSON writes it."""
 
-_LONE_SURROGATE = (
-    r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
-    r"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-)
+HALF = r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+WHOLE = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+"""A character beyond U+FFFF as JSON escapes it, in two of its halves."""
+
+LIKE_A_VALUE = r"^\s*([+-]?[0-9]{1,20}(\.[0-9]{1,20})?|true|false)\s*$"
+"""What a string may hold that could be taken for a number or a boolean."""
 
 
 def mark_line(line: SparkColumn) -> SparkColumn:
@@ -54,7 +56,7 @@ def mark_plain_line(line: SparkColumn) -> SparkColumn:
 
 def has_lone_surrogate(line: SparkColumn) -> SparkColumn:
     """Builds a BOOLEAN: whether a character is half there, which no text can hold."""
-    return _part_quotes(line).rlike(_LONE_SURROGATE)
+    return F.regexp_replace(_part_quotes(line), WHOLE, " ").rlike(HALF)
 
 
 def is_string(text: SparkColumn) -> SparkColumn:
@@ -64,7 +66,7 @@ def is_string(text: SparkColumn) -> SparkColumn:
 
 def read_string(text: SparkColumn) -> SparkColumn:
     """Reads the letters of what was a string."""
-    return F.left(text, F.length(text) - 1)
+    return F.substring(text, 1, F.length(text) - 1)
 
 
 def read_token(text: SparkColumn) -> SparkColumn:
@@ -76,7 +78,8 @@ def read_token(text: SparkColumn) -> SparkColumn:
 def remove_marks(text: SparkColumn) -> SparkColumn:
     """Removes all marks from the text of a value: what is left is its letters, or its JSON."""
     parted = F.regexp_replace(_part_quotes(text), rf'"{MARK}({NUMBER})"', "$1")
-    unmarked = F.regexp_replace(parted, rf'{MARK}"(?!\s*:)', '"')
+    # Before a colon it is a key's own.
+    unmarked = F.regexp_replace(parted, rf'{MARK}"(\s*(?:[^:\s]|$))', '"$1')
     json = F.replace(
         F.replace(unmarked, F.lit(r"\u0022"), F.lit(r"\"")), F.lit(r"\u005c"), F.lit("\\\\")
     )
@@ -95,16 +98,17 @@ def _part_quotes(json: SparkColumn) -> SparkColumn:
 
 _NUMBER = f"^{NUMBER}$"
 _INTEGER = r"^-?[0-9]+$"
-_LENIENT_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_TIME = rf"{_DAY}[T ][0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}(\.[0-9]{{1,6}}0*)?)?"
+LENIENT_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_BASE64 = r"^[A-Za-z0-9+/=\s]*$"
+DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME = rf"{DAY}[T ][0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}(\.[0-9]{{1,6}}0*)?)?"
 _ZONE = r"(Z|[+-][0-9]{2}:?[0-9]{2})?"
-_FORMS = {"DATE": _DAY, "TIMESTAMP": _TIME + _ZONE, "TIMESTAMP_NTZ": _TIME}
+FORMS = {"DATE": DAY, "TIMESTAMP": _TIME + _ZONE, "TIMESTAMP_NTZ": _TIME}
 """As ISO 8601 has it; the T may be a blank."""
 
-_SHORT_EXPONENT = r"[eE][+-]?[0-9]{1,6}$"
-_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
-_LARGEST_WHOLE = 2.0**53
+SHORT_EXPONENT = r"[eE][+-]?[0-9]{1,6}$"
+INTEGERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
+LARGEST_WHOLE = 2.0**53
 """Up to this a DOUBLE is exact in its integers."""
 
 
@@ -122,6 +126,7 @@ def build_value(text: SparkColumn, type_: ColumnType, *, lenient: bool = False) 
             return F.when(F.length(value).between(*type_.digits), value) if type_.digits else value
         case "BINARY":
             letters = F.when(is_string(text), read_string(text))
+            letters = F.when(letters.rlike(_BASE64), letters)
             return F.try_to_binary(letters, F.lit("base64"))
         case "ARRAY":
             (of_element,) = type_.parts
@@ -158,7 +163,7 @@ def is_wrong(text: SparkColumn, type_: ColumnType, *, lenient: bool = False) -> 
             return text.isNotNull() & (elements.isNull() | wrong)
         case "STRUCT":
             fields, names = _fields(text, type_), F.json_object_keys(_nested(text))
-            unknown = F.size(F.array_except(names, F.array(*map(F.lit, type_.names)))) > 0
+            unknown = F.exists(names, lambda name: ~name.isin(*type_.names))
             parts = zip(type_.names, type_.parts, strict=True)
             wrong = reduce(
                 or_, (is_wrong(fields[name], part, lenient=lenient) for name, part in parts)
@@ -173,7 +178,7 @@ def is_wrong(text: SparkColumn, type_: ColumnType, *, lenient: bool = False) -> 
 
 
 def _read_strict(text: SparkColumn, type_: ColumnType) -> SparkColumn:
-    if type_.kind in _FORMS:
+    if type_.kind in FORMS:
         return F.when(is_string(text), _cast_time(read_string(text), type_))
     if type_.kind == "DECIMAL":
         letters = F.when(is_string(text), read_string(text)).otherwise(read_token(text))
@@ -181,25 +186,25 @@ def _read_strict(text: SparkColumn, type_: ColumnType) -> SparkColumn:
     token = F.when(~is_string(text), read_token(text))
     if type_.kind == "BOOLEAN":
         return F.when(token.isin("true", "false"), token == "true")
-    if type_.kind in _INTEGERS:
+    if type_.kind in INTEGERS:
         return F.when(token.rlike(_INTEGER), token.try_cast(str(type_)))
     return F.when(token.rlike(_NUMBER), _cast_float(token, type_))
 
 
 def _read_lenient(text: SparkColumn, type_: ColumnType) -> SparkColumn:
     letters = F.trim(F.when(is_string(text), read_string(text)).otherwise(read_token(text)))
-    if type_.kind in _FORMS:
-        of_day = F.when(letters.rlike(f"^{_DAY}$"), letters.try_cast(str(type_)))
+    if type_.kind in FORMS:
+        of_day = F.when(letters.rlike(f"^{DAY}$"), letters.try_cast(str(type_)))
         return F.when(is_string(text), F.coalesce(_cast_time(letters, type_), of_day))
     if type_.kind == "BOOLEAN":
         letters = F.lower(letters)
         return F.when(letters.isin("true", "false"), letters == "true")
-    number = F.when(letters.rlike(_LENIENT_NUMBER), letters)
+    number = F.when(letters.rlike(LENIENT_NUMBER), letters)
     if type_.kind == "DECIMAL":
         return _cast_decimal(number, type_)
-    if type_.kind in _INTEGERS:
+    if type_.kind in INTEGERS:
         double = number.try_cast("double")
-        is_whole = (double == F.floor(double)) & (F.abs(double) <= _LARGEST_WHOLE)
+        is_whole = (double == F.floor(double)) & (F.abs(double) <= LARGEST_WHOLE)
         whole = F.when(is_whole, double.try_cast(str(type_)))
         return F.coalesce(number.try_cast(str(type_)), whole)
     return _cast_float(number, type_)
@@ -207,7 +212,7 @@ def _read_lenient(text: SparkColumn, type_: ColumnType) -> SparkColumn:
 
 def _cast_time(letters: SparkColumn, type_: ColumnType) -> SparkColumn:
     # A cast alone would take a time of day for one of today.
-    return F.when(letters.rlike(f"^{_FORMS[type_.kind]}$"), letters.try_cast(str(type_)))
+    return F.when(letters.rlike(f"^{FORMS[type_.kind]}$"), letters.try_cast(str(type_)))
 
 
 def _cast_float(number: SparkColumn, type_: ColumnType) -> SparkColumn:
@@ -220,7 +225,7 @@ def _cast_decimal(number: SparkColumn, type_: ColumnType) -> SparkColumn:
     scale = type_.digits[1]
     is_plain = number.rlike(rf"^[+-]?[0-9]*(\.[0-9]{{0,{scale}}}0*)?$")
     is_zero = number.rlike(r"^[+-]?[0.]+[eE]")
-    is_exact = number.rlike(_SHORT_EXPONENT) & (_count_decimals(number) <= scale)
+    is_exact = number.rlike(SHORT_EXPONENT) & (_count_decimals(number) <= scale)
     return F.when(is_plain | is_zero | is_exact, number.try_cast(str(type_)))
 
 
@@ -259,7 +264,7 @@ def _keys(text: SparkColumn, type_: ColumnType) -> SparkColumn:
 
 def _build_key(key: SparkColumn, type_: ColumnType) -> SparkColumn:
     # A number's text is its key, and so it is no string to `build_value`.
-    mark = MARK if type_.kind in ("STRING", "BINARY", *_FORMS) else ""
+    mark = MARK if type_.kind in ("STRING", "BINARY", *FORMS) else ""
     return build_value(F.concat(key, F.lit(mark)), type_)
 
 
