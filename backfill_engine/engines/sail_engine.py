@@ -83,6 +83,8 @@ class SailEngine(Engine):
 
     def create_table(self, spark: SparkSession, table: NewTable) -> None:
         """Creates a table by a name in this session."""
+        if re.search(r"\b(VAR)?CHAR\(", table.columns):
+            self.require("a new table with a CHAR or VARCHAR column")
         spark.sql(table.build_statement(_name_table(table.uri), location=table.uri))
 
     def append(self, frame: DataFrame, uri: str) -> None:

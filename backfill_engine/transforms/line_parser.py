@@ -59,7 +59,7 @@ class ParsedLine(NamedTuple):
 
     values: Sequence[Any]
     reason: str | None
-    keys: str | None
+    keys: str
 
 
 def _refuse_constant(name: str) -> None:
@@ -130,7 +130,7 @@ class LineParser:
         """Parses one line."""
         pairs = _read_object(line)
         found = dict(pairs or ())
-        keys = self._join_keys(found, pairs) if pairs is not None else None
+        keys = self._join_keys(found, pairs) if pairs is not None else ""
         if reason := self._find_fault(line, pairs, found):
             return ParsedLine([None] * len(self.fields), reason, keys)
         values: list[Any] = []

@@ -407,7 +407,7 @@ DELAYS = {"features/carrier_delays", "features/carrier_delays_v2"}
     [
         ("WINDOW_DAYS", 3, DELAYS),
         ("LATE_MINUTES", 30, {*DELAYS, "serving/training_examples"}),
-        ("_DAY", "", {"raw/flights", "raw/weather"}),
+        ("DAY", "", {"raw/flights", "raw/weather"}),
         ("AIRPORTS_TIME_ZONE", "UTC", {"staging/flights"}),
         ("UNHEARD_OF", 1, set()),
     ],
