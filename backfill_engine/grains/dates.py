@@ -156,7 +156,8 @@ class Days(Daily):
         """Builds the SQL that counts the days since 1970-01-01; null where it is no day."""
         if self.type == "DATE":
             return DAYS.number_sql(column)
-        return f"unix_date(CAST(try_to_timestamp(CAST(`{column}` AS STRING), '{self._pattern}') AS DATE))"
+        moment = f"try_to_timestamp(CAST(`{column}` AS STRING), '{self._pattern}')"
+        return f"unix_date(CAST({moment} AS DATE))"
 
     @property
     def _pattern(self) -> str:

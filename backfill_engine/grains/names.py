@@ -256,7 +256,8 @@ class Pairs(Grain[Pair]):
 
     def number_sql(self, column: str) -> str:
         """Builds the SQL for the pair's number; null where the column holds none."""
-        day = f"CAST(try_to_timestamp(substring_index(`{column}`, '{KEY_PARTS}', 1), 'yyyy-MM-dd') AS DATE)"
+        text = f"substring_index(`{column}`, '{KEY_PARTS}', 1)"
+        day = f"CAST(try_to_timestamp({text}, 'yyyy-MM-dd') AS DATE)"
         place = self.names.place_sql(f"substring_index(`{column}`, '{KEY_PARTS}', -1)")
         return f"CAST(unix_date({day}) AS BIGINT) * {_MOST} + {place}"
 
