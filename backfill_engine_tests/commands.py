@@ -60,7 +60,8 @@ class Project:
         shutil.copy(self.dagster_yaml, home / "dagster.yaml")
         shutil.copy(PROJECT / "pyproject.toml", self.root)  # Commands find the definitions by it.
         own = ("BACKFILL_", "SPARK_REMOTE")
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith(own)}
+        kept = {"BACKFILL_ENGINE"}  # The tests as a whole may be of another engine.
+        inherited = {k: v for k, v in os.environ.items() if k in kept or not k.startswith(own)}
         return {
             **inherited,
             "DAGSTER_HOME": str(home),

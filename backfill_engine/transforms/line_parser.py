@@ -9,6 +9,7 @@ import datetime as dt
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from ctypes import c_float
 from dataclasses import dataclass
 from decimal import Context, Decimal, DecimalException
 from functools import cached_property, partial
@@ -43,7 +44,7 @@ Convert: TypeAlias = Callable[[Any], Any]
 
 
 class Fraction(str):
-    """A number with a point or an exponent, as it was written."""
+    """A number with a point or an exponent, or minus zero, as it was written."""
 
 
 class Pairs(list[tuple[str, Any]]):
@@ -66,9 +67,18 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-_decode = json.JSONDecoder(
-    object_pairs_hook=Pairs, parse_float=Fraction, parse_constant=_refuse_constant
-).decode
+def _build_decoder(parse_int: Callable[[str], Any]) -> Callable[[str], Any]:
+    return json.JSONDecoder(
+        object_pairs_hook=Pairs,
+        parse_int=parse_int,
+        parse_float=Fraction,
+        parse_constant=_refuse_constant,
+    ).decode
+
+
+_decode = _build_decoder(int)
+_decode_exactly = _build_decoder(lambda text: Fraction(text) if text == "-0" else int(text))
+_HAS_MINUS_ZERO = re.compile(r"-0\s*[],}]").search
 
 _PAIR, _HALF = re.compile(WHOLE), re.compile(HALF)
 _LIKE_A_VALUE = re.compile(LIKE_A_VALUE, re.ASCII)
@@ -174,7 +184,7 @@ class LineParser:
 
 def _read_object(line: str) -> Pairs | None:
     try:
-        read = _decode(line)
+        read = _decode_exactly(line) if _HAS_MINUS_ZERO(line) else _decode(line)
     except (ValueError, RecursionError):
         return None
     return read if type(read) is Pairs else None
@@ -212,14 +222,11 @@ def _build(type_: ColumnType, *, lenient: bool) -> Convert:
         case kind if kind in FORMS:
             return partial(_read_time, kind, lenient)
         case "FLOAT" | "DOUBLE":
-            return partial(_read_float, _LARGEST[type_.kind], lenient)
+            return partial(_read_float, _narrow if type_.kind == "FLOAT" else float, lenient)
     return (_LENIENT if lenient else _STRICT)[type_.kind]
 
 
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
-_LARGEST = {"FLOAT": 3.4028235677973366e38, "DOUBLE": float("inf")}
-"""From these on, a number has no value of the type."""
-
 _IS_NUMBER = re.compile(NUMBER, re.ASCII).fullmatch
 _IS_LENIENT_NUMBER = re.compile(LENIENT_NUMBER.strip("^$"), re.ASCII).fullmatch
 _HAS_SHORT_EXPONENT = re.compile(SHORT_EXPONENT, re.ASCII).search
@@ -227,12 +234,13 @@ _IS_ZERO = re.compile(r"[+-]?[0.]+[eE]").match
 _IS_DAY = re.compile(DAY).fullmatch
 _IS_OF_FORM = {kind: re.compile(form).fullmatch for kind, form in FORMS.items()}
 _INSTANT = re.compile(
-    r"(.{10})[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?(?:Z|([+-]\d\d):?(\d\d))?"
+    r"(.{10})[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?(?:Z|([+-]\d\d):?(\d\d))?)?"
 ).fullmatch
 _FARTHEST = dt.timedelta(hours=18)
 """From UTC, of a time zone, as Java has it."""
 
 _EXACT = Context(prec=100)
+_MOST_DIGITS = 38
 
 
 def _read_string(value: Any) -> str | None:
@@ -363,6 +371,7 @@ def _read_time(kind: str, lenient: bool, value: Any) -> dt.date | None:  # noqa:
 
 
 def _read_instant(letters: str) -> dt.datetime | None:
+    # Spark reads no time zone behind minutes.
     if (parts := _INSTANT(letters)) is None:
         return None
     day, hour, minute, second, fraction, zone_hours, zone_minutes = parts.groups()
@@ -396,7 +405,9 @@ def _read_decimal(digits: int, scale: int, lenient: bool, value: Any) -> Decimal
         return None
     try:
         if _IS_ZERO(letters):
-            return Decimal(0)
+            # Spark counts the zeros before the point, and takes 38 of them.
+            _, zeros, exponent = _EXACT.create_decimal(letters).as_tuple()
+            return Decimal(0) if len(zeros) + int(exponent) <= _MOST_DIGITS else None
         if "e" in letters.lower() and not _HAS_SHORT_EXPONENT(letters):
             return None
         number = _EXACT.create_decimal(letters)
@@ -407,6 +418,8 @@ def _read_decimal(digits: int, scale: int, lenient: bool, value: Any) -> Decimal
 
 
 def _read_integer(most: int, lenient: bool, value: Any) -> int | None:  # noqa: FBT001
+    if value == "-0" and type(value) is Fraction:
+        return 0
     if type(value) is int:
         return value if -most <= value < most else None
     if not lenient:
@@ -424,12 +437,16 @@ def _read_integer(most: int, lenient: bool, value: Any) -> int | None:  # noqa: 
     return number if -most <= number < most else None
 
 
-def _read_float(limit: float, lenient: bool, value: Any) -> float | None:  # noqa: FBT001
+def _narrow(number: float) -> float:
+    return c_float(number).value
+
+
+def _read_float(narrow: Callable[[float], float], lenient: bool, value: Any) -> float | None:  # noqa: FBT001
     letters = _read_number(value, lenient=lenient, from_text=False)
     if letters is None:
         return None
-    number = float(letters)
-    return number if abs(number) < limit else None
+    number = narrow(float(letters))
+    return number if abs(number) < float("inf") else None
 
 
 _STRICT: dict[str, Convert] = {

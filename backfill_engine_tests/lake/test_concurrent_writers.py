@@ -1,6 +1,7 @@
-"""Two processes, each with its own JVM, write one table at the same time: on a disk, and on S3."""
+"""Two processes write one table at the same time: on a disk, on S3, and one of them by Sail."""
 
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -19,9 +20,9 @@ from backfill_engine_tests.lake.writing_process import WRITERS, Step, StepReport
 from backfill_engine_tests.object_store import BUCKET, ObjectStore
 from backfill_engine_tests.shared_fixtures import build_days
 
-pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
+pytestmark = pytest.mark.slow
 
-TIMES = {"disk": 2, "s3": 10}
+TIMES = {"disk": 2, "s3": 10, "sail": 10}
 _S3_COMMIT_SECONDS = 0.3
 Steps: TypeAlias = Mapping[str, Step]
 DISJOINT: Steps = {
@@ -52,7 +53,14 @@ class Outcome:
     reports: Mapping[tuple[str, str], StepReport]
 
 
-@pytest.fixture(scope="module", params=["disk", "s3"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param("disk", marks=pytest.mark.by_hand),
+        pytest.param("s3", marks=pytest.mark.by_hand),
+        "sail",
+    ],
+)
 def outcome(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Outcome]:
@@ -70,14 +78,15 @@ def outcome(
             store.delay_commits(seconds=_S3_COMMIT_SECONDS)
         environment.setenv("BACKFILL_WAREHOUSE", warehouse.root)
         barrier = tmp_path_factory.mktemp("barrier")
-        reports = _write(warehouse, barrier, times=times)
+        engines = {"a": "spark", "b": "sail" if request.param == "sail" else "spark"}
+        reports = _write(warehouse, barrier, engines, times=times)
         if store is not None:
             store.delay_commits(seconds=0.0)
         yield Outcome(warehouse, times, reports)
 
 
 def _write(
-    warehouse: Warehouse, barrier: Path, *, times: int
+    warehouse: Warehouse, barrier: Path, engines: Mapping[str, str], *, times: int
 ) -> Mapping[tuple[str, str], StepReport]:
     processes: dict[str, subprocess.Popen[str]] = {}
     reports: dict[tuple[str, str], StepReport] = {}
@@ -89,6 +98,7 @@ def _write(
             processes[writer] = subprocess.Popen(
                 [sys.executable, "-m", module, *what],
                 cwd=Path(__file__).parents[2],
+                env={**os.environ, "BACKFILL_ENGINE": engines[writer]},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,

@@ -1,0 +1,1 @@
+"""Spark and Sail beside each other."""
