@@ -4,8 +4,11 @@ BIN := .venv/bin
 MATERIALIZE := $(BIN)/dagster asset materialize -m backfill_assets.definitions
 export DAGSTER_HOME ?= $(CURDIR)
 
-.PHONY: backfill cluster test drill drills campaign check check-code check-units check-spark lock
+.PHONY: backfill cluster test test-sail drill drills campaign check check-code check-units check-spark lock
 
+# ENGINE=sail needs no Java.
+ENGINE ?= $(or $(BACKFILL_ENGINE),spark)
+backfill: export BACKFILL_ENGINE := $(ENGINE)
 backfill: check-spark
 	$(BIN)/backfill-assets sample flights
 	$(MATERIALIZE) --select 'key:"raw/flights"' --partition-range 2013-01-01...2013-02-02
@@ -19,6 +22,11 @@ cluster: check-spark
 # Two processes with a Spark each; a file of tests stays in one, which shares what its fixtures made.
 test: check-spark check-code
 	$(BIN)/pytest -m "not slow" -n 2 --dist loadfile
+
+# The tests that need an engine, all on Sail, without Java: minutes.
+test-sail: export BACKFILL_ENGINE := sail
+test-sail: .venv/installed
+	SPARK_HOME=/dev/null JAVA_HOME=/dev/null $(BIN)/pytest -q -m "spark and not slow and not only_spark" -n 2 --dist loadfile
 
 # Runs killed with -9, a real daemon, January and a year, clusters, the pages. CI leaves out those by hand.
 DRILLS ?= slow

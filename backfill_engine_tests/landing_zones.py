@@ -9,17 +9,19 @@ from pathlib import Path
 from typing import Any
 
 
-def copy_days(sample: Path, target: Path, *, first: str, count: int) -> Path:
+def copy_days(
+    sample: Path, target: Path, *, first: str, count: int, dataset: str = "flights"
+) -> Path:
     """Copies `count` landing days from `first` on; returns the new landing root."""
     for offset in range(count):
-        folder = day_folder(dt.date.fromisoformat(first) + dt.timedelta(days=offset))
+        folder = day_folder(dt.date.fromisoformat(first) + dt.timedelta(days=offset), dataset)
         shutil.copytree(sample / folder, target / folder)
     return target
 
 
-def day_folder(day: dt.date) -> str:
+def day_folder(day: dt.date, dataset: str = "flights") -> str:
     """Where a day's files are, below the landing root."""
-    return f"flights/year={day:%Y}/month={day:%m}/day={day:%d}"
+    return f"{dataset}/year={day:%Y}/month={day:%m}/day={day:%d}"
 
 
 def rewrite_records(

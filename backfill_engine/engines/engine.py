@@ -151,6 +151,10 @@ class Engine(Protocol):
         """
         ...
 
+    def vacuum(self, spark: SparkSession, uri: str) -> None:
+        """Removes the files that no version within the retention of the table at `uri` needs."""
+        ...
+
     def require(self, ability: str) -> None:
         """Refuses what only Spark can do.
 

@@ -4,16 +4,19 @@ Its server has no catalog that lasts: a table has a name in a session, by which 
 and is its folder and its log for all else.
 """
 
+import csv
 import gzip
 import os
 import re
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import psutil
 import pyarrow as pa
@@ -32,6 +35,8 @@ from backfill_engine.uris import is_local
 
 _STATEMENTS = ("DELETE", "MERGE")
 _WAY = "only Spark can do that: do it with BACKFILL_ENGINE=spark"
+_STRANGE = re.compile(r"[^\w/.,=+@~ -]")
+"""What Sail takes for part of a URL, or of a pattern, in a path."""
 _BATCH_ROWS = 64 * 1024
 
 
@@ -45,23 +50,27 @@ class SailEngine(Engine):
 
     def read_files(self, spark: SparkSession, files: LandedFiles) -> DataFrame:
         """Reads files by Arrow, in Python functions, as Sail's readers tell no file's name."""
-        if files.format == "text":
-            schema = T.StructType().add(LANDED_LINE, T.StringType())
-            read = _read_whole if files.options.get("wholetext") else _read_lines
-        elif files.format == "parquet":
-            schema = _parse(spark, files)
-            read = _read_parquet(to_arrow_schema(schema, timezone="UTC"))
-        else:
-            raise EngineError(f"Sail can't read {files.format}: {_WAY}; nothing was written")
+        schema = _find_schema(spark, files)
+        arrow = to_arrow_schema(schema, timezone="UTC")
+        match files.format:
+            case "text":
+                read = _read_whole if files.options.get("wholetext") else _read_lines
+            case "csv":
+                read = partial(_read_csv, schema=arrow, options=files.options)
+            case "parquet":
+                read = partial(_read_parquet, schema=arrow)
         uris = spark.createDataFrame([(uri,) for uri in files.uris], "uri string")
 
         def read_in_tasks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for uri in batch.column(0).to_pylist():
                     path = pa.scalar(quote(uri, safe="/:=+&$,;@!~*'()"), pa.string())
-                    for records in read(uri):
-                        paths = pa.repeat(path, records.num_rows)
-                        yield records.append_column(FILE_PATH, paths)
+                    try:
+                        for records in read(uri):
+                            paths = pa.repeat(path, records.num_rows)
+                            yield records.append_column(FILE_PATH, paths)
+                    except (OSError, EOFError, ValueError, zlib.error) as error:
+                        raise OSError(f"{uri} can't be read: {error}") from error
 
         return uris.mapInArrow(read_in_tasks, schema.add(FILE_PATH, T.StringType()))
 
@@ -83,9 +92,11 @@ class SailEngine(Engine):
 
     def create_table(self, spark: SparkSession, table: NewTable) -> None:
         """Creates a table by a name in this session."""
+        if found := _STRANGE.search(table.uri.partition("://")[2] or table.uri):
+            self.require(f"a table at {table.uri}, with {found[0]} in its path,")
         if re.search(r"\b(VAR)?CHAR\(", table.columns):
             self.require("a new table with a CHAR or VARCHAR column")
-        spark.sql(table.build_statement(_name_table(table.uri), location=table.uri))
+        spark.sql(table.build_statement(_name_table(table.uri), location=_quote_path(table.uri)))
 
     def append(self, frame: DataFrame, uri: str) -> None:
         """Adds columns, and appends rows."""
@@ -113,7 +124,7 @@ class SailEngine(Engine):
         if not statement.startswith(_STATEMENTS):
             self.require(re.match(r"\w+", statement)[0])  # type: ignore[index]
         name = _name_table(uri)
-        spark.sql(f"CREATE TABLE IF NOT EXISTS {name} USING DELTA LOCATION '{uri}'")
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {name} USING DELTA LOCATION '{_quote_path(uri)}'")
         spark.sql(statement.replace("{table}", name), None, **frames)
 
     def read_ahead(self, spark: SparkSession, uri: str) -> None:
@@ -134,22 +145,29 @@ class SailEngine(Engine):
         """
         if transaction is not None and not is_local(uri):
             self.require("append_once in an object store")
-        is_within = f"coalesce({predicate or 'false'}, false)"
+        if predicate is None:
+            write_empty_commit(uri, user_metadata)
+            return
+        is_within = f"coalesce({predicate}, false)"
         rows, within = frame.selectExpr("count(*)", f"count_if({is_within})").head() or (0, 0)
-        if predicate is not None and rows > within:
+        if rows > within:
             raise TableError(
                 f"{rows - within:,} rows lie outside of what is to be replaced ({predicate}): "
                 "nothing was written"
             )
         before = DeltaTable(uri).version()
-        if predicate is not None:
-            # Past a function, as the check for nulls would else see rows that a filter leaves out.
-            written = frame.mapInArrow(_pass_on, frame.schema)
-            writer = written.write.format("delta").mode("overwrite")
-            writer = writer.option("replaceWhere", predicate)
-            writer.option("userMetadata", user_metadata).save(uri)
+        # Past a function, as the check for nulls would else see rows that a filter leaves out.
+        writer = frame.mapInArrow(_pass_on, frame.schema).write.format("delta").mode("overwrite")
+        writer = writer.option("replaceWhere", predicate).option("userMetadata", user_metadata)
+        writer.save(uri)
         if not rows and DeltaTable(uri).version() == before:
             write_empty_commit(uri, user_metadata)
+
+    def vacuum(self, spark: SparkSession, uri: str) -> None:
+        """Removes the files that delta-rs finds; to commit, it lacks the times in our commits."""
+        filesystem, root = open_filesystem(uri)
+        for name in DeltaTable(uri).vacuum(dry_run=True):
+            filesystem.delete_file(f"{root}/{unquote(name)}")
 
     def require(self, ability: str) -> None:
         """Refuses what only Spark can do."""
@@ -174,11 +192,17 @@ def _pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from batches
 
 
+def _quote_path(uri: str) -> str:
+    return uri.replace("\\", "\\\\").replace("'", "\\'")
+
+
 def _name_table(uri: str) -> str:
     return f"table_{sha256(uri.encode()).hexdigest()[:24]}"
 
 
-def _parse(spark: SparkSession, files: LandedFiles) -> T.StructType:
+def _find_schema(spark: SparkSession, files: LandedFiles) -> T.StructType:
+    if files.format == "text":
+        return T.StructType().add(LANDED_LINE, T.StringType())
     if files.schema is not None:
         return spark.createDataFrame([], files.schema).schema
     filesystem, path = open_filesystem(files.uris[0])
@@ -217,23 +241,51 @@ def _decode(line: bytes) -> str:
         return NOT_UTF8 + line.decode(errors="replace")
 
 
-def _read_parquet(schema: pa.Schema) -> Callable[[str], Iterator[pa.RecordBatch]]:
-    def read(uri: str) -> Iterator[pa.RecordBatch]:
-        filesystem, path = open_filesystem(uri)
-        with filesystem.open_input_file(path) as file:
-            opened = pq.ParquetFile(file)
-            stored = {name.lower(): name for name in opened.schema_arrow.names}
-            names = [stored[name.lower()] for name in schema.names if name.lower() in stored]
-            for batch in opened.iter_batches(_BATCH_ROWS, columns=names):
-                columns = {name.lower(): batch.column(name) for name in names}
-                yield pa.RecordBatch.from_arrays(
-                    [
-                        columns[column.name.lower()].cast(column.type)
-                        if column.name.lower() in columns
-                        else pa.nulls(batch.num_rows, column.type)
-                        for column in schema
-                    ],
-                    schema=schema,
+def _read_csv(
+    uri: str, *, schema: pa.Schema, options: Mapping[str, str | bool]
+) -> Iterator[pa.RecordBatch]:
+    """Reads columns of text, and in the last one a line that has more or fewer of them."""
+    text = _read_content(uri).decode(str(options["encoding"]), errors="replace")
+    lines = [line for line in re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff")) if line.strip()]
+    if options["header"]:
+        del lines[:1]
+    width, null = len(schema) - 1, options["nullValue"]
+    quote, escape = str(options["quote"]), str(options["escape"])
+    for first in range(0, len(lines), _BATCH_ROWS):
+        batch = lines[first : first + _BATCH_ROWS]
+        rows: list[list[str | None]] = []
+        for line in batch:
+            values = next(
+                csv.reader(
+                    [line],
+                    delimiter=str(options["sep"]),
+                    quotechar=quote,
+                    escapechar=None if escape == quote else escape,
                 )
+            )
+            read = [None if value == null else value for value in values[:width]]
+            broken = None if len(values) == width else line
+            rows.append([*read, *[None] * (width - len(read)), broken])
+        columns = zip(*rows, strict=True)
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(values, pa.string()) for values in columns], schema=schema
+        )
 
-    return read
+
+def _read_parquet(uri: str, *, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    filesystem, path = open_filesystem(uri)
+    with filesystem.open_input_file(path) as file:
+        opened = pq.ParquetFile(file)
+        stored = {name.lower(): name for name in opened.schema_arrow.names}
+        names = [stored[name.lower()] for name in schema.names if name.lower() in stored]
+        for batch in opened.iter_batches(_BATCH_ROWS, columns=names):
+            columns = {name.lower(): batch.column(name) for name in names}
+            yield pa.RecordBatch.from_arrays(
+                [
+                    columns[column.name.lower()].cast(column.type)
+                    if column.name.lower() in columns
+                    else pa.nulls(batch.num_rows, column.type)
+                    for column in schema
+                ],
+                schema=schema,
+            )

@@ -91,6 +91,10 @@ class SparkEngine(Engine):
             writer = writer.mode("append")
         writer.save(uri)
 
+    def vacuum(self, spark: SparkSession, uri: str) -> None:
+        """Vacuums by a statement."""
+        self.run_statement(spark, uri, "VACUUM {table}")
+
     def require(self, ability: str) -> None:
         """Refuses nothing."""
 

@@ -54,6 +54,7 @@ _CONFLICT_MARKS = (
     "ConcurrentWriteException",
     "MetadataChangedException",
     "ProtocolChangedException",
+    "Failed to commit transaction",  # of Sail, which has no classes
 )
 
 
@@ -299,7 +300,7 @@ def vacuum_table(spark: SparkSession, uri: str) -> None:
 
     Without the lock: it commits no data, and files of a run at work are younger than any retention.
     """
-    find_engine(spark).run_statement(spark, uri, "VACUUM {table}")
+    find_engine(spark).vacuum(spark, uri)
 
 
 def retry_conflicts(lock: Lock) -> Retrying:

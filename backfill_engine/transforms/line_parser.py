@@ -168,7 +168,7 @@ class LineParser:
         return self._find_too_many(found)
 
     def _join_keys(self, found: dict[str, Any], pairs: Pairs) -> str:
-        if found.keys() == self._names.keys():
+        if found.keys() == self._names.keys() and None not in found.values():
             return FIELD_SEPARATOR.join(self._names)
         keys = FIELD_SEPARATOR.join(name.replace(FIELD_SEPARATOR, " ") for name, _ in pairs)
         return keys.encode("utf-8", "replace").decode()  # Half a character is no text.

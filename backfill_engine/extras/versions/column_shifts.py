@@ -185,9 +185,9 @@ def _build_figures(value: Column, *, numeric: bool) -> dict[str, Column]:
         return {"values": F.count_if(value)}
     small = value.try_cast(_SQUARED)
     return {
-        "values": F.count(value),
+        "values": F.count_if(value.isNotNull()),
         "sum": F.try_sum(value),
-        "squared": F.count(small),
+        "squared": F.count_if(small.isNotNull()),
         "squares": F.try_sum(small * small),
     }
 
