@@ -64,7 +64,7 @@ def launch(
     Dagster's daemon carries it out, a run for each contiguous range of a table. Refused while other
     runs are at work on any of the partitions, or requested, and if any is protected.
 
-    Example: backfill-assets launch --from 2013-01-01 --to 2013-01-31 --reason INC-7
+    Example: backfill-assets launch --from 2013-01-01 --to 2013-01-31
     """
     from backfill_engine.orchestration.instance.processes import DAEMON_COMMANDS, NO_DAEMON
     from backfill_engine.orchestration.planning.launching import request_planned
