@@ -45,9 +45,8 @@ def run(
 ) -> None:
     """Show the plan and run it here, without a daemon; then the verdicts.
 
-    What does not depend on withheld or failed partitions goes on. Refused while other runs work on
-    any of them. Ctrl-C and `backfill cancel` or `pause` end it; what was published stays. With
-    --json progress goes to stderr.
+    What doesn't depend on bad partitions goes on. Refused while other runs work on
+    any. Ctrl-C, `backfill cancel` or `pause` end it; what was published stays.
 
     Exit 0: all is published; 1: something was withheld or failed; 3: what isn't published waits for
     what never came, or it was paused; 130: cancelled.
