@@ -11,6 +11,7 @@ from backfill_engine.resources import (
     build_resources,
     build_tagged_conf,
 )
+from backfill_engine.settings import ENGINE_TAG
 from backfill_engine.spark.remotes import SPARK_REMOTE_TAG, check_tagged_remote
 from backfill_engine_tests.ports import find_free_port
 from backfill_engine_tests.project import CATALOG
@@ -76,6 +77,26 @@ def test_the_tag_of_a_run_wins_over_the_environment(monkeypatch: pytest.MonkeyPa
     ):
         with pytest.raises(SparkUnavailableError, match=f"no Spark Connect .* at {named} "):
             work.execute_in_process(tags=tags)
+
+
+def test_an_engine_that_there_is_not_is_refused() -> None:
+    @op
+    def start(spark: SparkResource) -> None:
+        _ = spark.spark_session
+
+    @job(resource_defs={"spark": SparkResource()})
+    def work() -> None:
+        start()
+
+    with pytest.raises(SettingsError, match=r"engine=duckdb: choose one of spark, sail"):
+        work.execute_in_process(tags={ENGINE_TAG: "duckdb"})
+
+
+def test_sail_and_a_server_are_not_asked_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BACKFILL_ENGINE", "sail")
+    monkeypatch.setenv("SPARK_REMOTE", "sc://host:15002")
+    with pytest.raises(SettingsError, match="Sail runs in the process and asks no server"):
+        _ = SparkResource().spark_session
 
 
 def test_no_secret_of_the_environment_is_told_to_dagster(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,3 +64,14 @@ def test_spark_goes_on_in_the_tables_of_sail(projects: dict[str, Project], tmp_p
     days = ("--from", "2013-01-01", "--to", "2013-01-03")
     run = project.run("backfill-assets", "proof", "reconcile", "--select", "raw/flights", *days)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_a_run_may_name_sail_and_starts_no_java(landing: Path, tmp_path: Path) -> None:
+    nowhere = (("JAVA_HOME", "/dev/null"), ("SPARK_HOME", "/dev/null"))
+    project = Project(tmp_path, landing, nowhere)
+    days = ("--select", "raw/flights", "--from", "2013-01-01", "--to", "2013-01-02", "--yes")
+    run = project.run("backfill-assets", "run", *days, "--engine", "sail")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert len(project.read_checksums()) == 2
+    without = project.run("backfill-assets", "run", *days, "--restart")
+    assert without.returncode == 1
