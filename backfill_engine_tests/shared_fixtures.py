@@ -65,6 +65,8 @@ def pytest_collection_modifyitems(
             _STARTERS & {*test.fixturenames, *vars(test.module)}
         ):
             test.add_marker("spark")
+        if test.path.parent.name == "spark":
+            test.add_marker("only_spark")
     yield
     if not config.getoption("loadscopereorder", default=True):
         tests = Counter(test.path for test in items)

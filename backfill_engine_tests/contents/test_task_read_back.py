@@ -39,6 +39,8 @@ from backfill_engine_tests.contents.test_read_back import (
 )
 from backfill_engine_tests.contents.written_rows import EVENTS, WEEK, build_parts
 
+pytestmark = pytest.mark.only_spark  # Spark's workers.
+
 UTC = dt.UTC
 PARTS = build_parts(0, 1, 2, 3)
 

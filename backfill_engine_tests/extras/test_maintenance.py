@@ -20,6 +20,8 @@ from backfill_engine_tests.pipeline.running import RAW, Pipeline, list_days
 from backfill_engine_tests.project import RAW_FLIGHTS
 from backfill_engine_tests.shared_fixtures import build_days
 
+pytestmark = pytest.mark.only_spark  # OPTIMIZE.
+
 SCATTERED = build_days("2013-01-04", 2)
 FINAL = build_days("2013-01-01", 12)
 LONG_AGO = dt.date(2000, 1, 1)

@@ -13,6 +13,8 @@ from backfill_engine_tests.lake.readings import READINGS, build_rows, read_rows
 from backfill_engine_tests.pipeline.publishing import Lake
 from backfill_engine_tests.shared_fixtures import build_days, count_jobs
 
+pytestmark = pytest.mark.only_spark  # Spark's reading of logs.
+
 WEEK = build_days("2013-01-01", 7)
 
 

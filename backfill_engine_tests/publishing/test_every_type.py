@@ -33,6 +33,8 @@ from backfill_engine.transforms.landed_rows import build_landed_rows
 from backfill_engine_tests.pipeline.publishing import Lake, land_json
 from backfill_engine_tests.shared_fixtures import build_days
 
+pytestmark = pytest.mark.only_spark  # A DECIMAL of 38 digits.
+
 VALUES: dict[str, tuple[str, Any]] = {
     "tiny": ("TINYINT", -128),
     "small": ("SMALLINT", 32767),

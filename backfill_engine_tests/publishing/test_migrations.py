@@ -42,7 +42,7 @@ from backfill_engine.rules import Values
 from backfill_engine.tables.protected import Protected
 from backfill_engine_tests.pipeline.publishing import Lake
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.only_spark]  # The rewrite of a schema.
 
 DAYS = ("2024-01-01", "2024-01-02", "2024-01-03")
 THEIRS = (

@@ -11,6 +11,8 @@ from pyspark.sql import functions as F
 from backfill_engine.tables.column_types import parse_type
 from backfill_engine.transforms.json_values import build_value, is_wrong, mark_line
 
+pytestmark = pytest.mark.only_spark  # Spark's functions.
+
 NESTED = "ARRAY<STRUCT<a: INT, b: MAP<STRING, DECIMAL(5,2)>>>"
 RIGHT: list[tuple[str, str | None, Any]] = [
     ("DECIMAL(5,2)", "-1.50", Decimal("-1.50")),

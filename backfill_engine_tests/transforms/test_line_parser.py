@@ -5,6 +5,7 @@ import random
 from itertools import product
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from backfill_engine.audit_columns import FIELD_SEPARATOR, FIELDS_SEEN, REJECT_REASON, REJECTED_LINE
@@ -12,6 +13,8 @@ from backfill_engine.tables.columns import Column, required
 from backfill_engine.transforms.json_lines import parse_json_lines
 from backfill_engine.transforms.line_parser import LineParser, build_converter
 from backfill_engine_tests.transforms.test_plain_lines import FIELDS, VALUES, draw_line
+
+pytestmark = pytest.mark.only_spark  # Spark's functions.
 
 TYPES = (
     *("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "BOOLEAN", "STRING", "BINARY"),

@@ -13,6 +13,8 @@ from backfill_engine.transforms import json_lines
 from backfill_engine.transforms.json_lines import parse_json_lines
 from backfill_engine.transforms.plain_lines import HAS_ALL, IS_PLAIN, KEYS, read_plain_lines
 
+pytestmark = pytest.mark.only_spark  # Spark's functions.
+
 FIELDS = (
     required("id", "INT", "Number"),
     Column("count", "BIGINT", "Number"),
