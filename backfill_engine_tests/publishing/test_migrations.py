@@ -1,6 +1,10 @@
 """Columns of a table that exists become wider, and get other names, by the job of `migrate`."""
 
 import datetime as dt
+import pickle
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +36,12 @@ from backfill_engine.lake.commit_files import read_commit_infos
 from backfill_engine.lake.commits import MIGRATE, MigrationRecord
 from backfill_engine.lake.partitions import Partition, build_partitions
 from backfill_engine.lake.side_tables import build_withheld_table
-from backfill_engine.lake.stored_declarations import STATISTICS, check_stored
+from backfill_engine.lake.stored_declarations import (
+    STATISTICS,
+    check_stored,
+    find_changes,
+    find_uncompared,
+)
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
@@ -300,6 +309,70 @@ def test_what_another_program_writes_meanwhile_is_not_lost(
     assert old.log.foreign_changes.keys() == {DAYS[1]}
 
 
+@pytest.mark.parametrize("reading", [1, 2], ids=["before its commit", "before it is compared"])
+def test_a_killed_migration_is_finished_by_the_next_one(
+    root: Path, instance: DagsterInstance, reading: int
+) -> None:
+    old = declare(root, instance, THEIRS, natural_key=("day", "meter"))
+    old.run()
+    before, contents = old.log, old.contents
+    assert before.properties[STATISTICS] == "`meter`"
+    new = declare(root, instance, RENAMED, natural_key=("day", "sensor"))
+    kill_migration(new, reading)
+    log = new.log
+    assert log.version > before.version
+    assert STATISTICS not in log.properties
+    made = [commit.version for commit in log.list_commits_after(before.version)]
+    if reading == 1:
+        assert (old.contents, find_uncompared(log)) == (contents, None)
+        assert find_changes(log)
+    else:
+        assert not find_changes(log)
+        (found, _) = find_uncompared(log) or (None, None)
+        assert found == made[0] == log.version
+    message = new.migrate()
+    assert ("is compared now, and has the same" in message) is (reading == 2)
+    assert ("rows have the same checksums as before" in message) is (reading == 1)
+    assert "statistics are of `sensor`" in message
+    assert (new.contents, new.log.properties[STATISTICS]) == (contents, "`sensor`")
+    version = new.log.version
+    assert new.migrate() == "gold/meters: nothing to migrate: it is stored as declared"
+    assert new.log.version == version
+
+
+def test_a_killed_migration_that_wrote_other_rows_is_taken_back_unless_others_wrote_since(
+    root: Path, instance: DagsterInstance
+) -> None:
+    old = declare(root, instance, THEIRS)
+    old.run()
+    contents = old.contents
+    new = declare(root, instance, WIDER)
+    kill_migration(new, 2, loses=True)
+    assert not find_changes(new.log)
+    assert "so the migration was taken back" in new.migrate()
+    assert old.contents == contents
+    assert find_changes(new.log)
+    kill_migration(new, 2, loses=True)
+    assert new.run(DAYS[0], DAYS[0]).success
+    message = new.migrate()
+    assert f"others have written since, so it stays: run {DAYS[1]}, {DAYS[2]} again" in message
+    assert new.run(DAYS[1], DAYS[2]).success
+    assert "is compared now" in new.migrate()
+    assert new.contents == contents
+
+
+def kill_migration(meters: Meters, reading: int, *, loses: bool = False) -> None:
+    """Migrates in a process of its own, which is killed at one of its two readings."""
+    module = "backfill_engine_tests.publishing.migrating_process"
+    killed = subprocess.run(
+        [sys.executable, "-m", module, meters.log.warehouse.root, str(reading), str(loses)],
+        input=pickle.dumps(meters.table),
+        cwd=Path(__file__).parents[2],
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+
+
 def test_protected_partitions_are_rewritten_only_with_a_reason(
     root: Path, instance: DagsterInstance
 ) -> None:
@@ -310,8 +383,8 @@ def test_protected_partitions_are_rewritten_only_with_a_reason(
     assert "reported" in new.migrate()
     assert new.log.version == version
     assert "same checksums" in new.migrate(override_protection="the meters count further")
-    (commit,) = new.log.list_commits_after(version)
-    assert commit.operation == MIGRATE
+    settled, commit = new.log.list_commits_after(version)
+    assert (settled.operation, commit.operation) == ("SET TBLPROPERTIES", MIGRATE)
     (_, info), *_ = read_commit_infos(new.log.uri, after=version, up_to=version + 1)
     record = MigrationRecord.from_json(info["userMetadata"])
     assert record is not None
