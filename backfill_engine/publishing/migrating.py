@@ -72,7 +72,8 @@ def migrate_columns(
         if not changes:
             return Migrated(changes, log, finished, statistics)
         log = drop_statistics(spark, log, changes)
-        before = reader.read_back(log, log.list_held_partitions())
+        known = log.with_columns_of(log.version)
+        before = reader.read_back(known, log.list_held_partitions())
         if broken := [key for key, found in before.items() if found == UNREADABLE]:
             raise TableError(
                 f"{log.table.key}: {broken[0]} can't be read at version {log.version}: restore its "

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,12 @@ from backfill_engine import (
     table_asset,
 )
 from backfill_engine.asset_definitions import find_catalogs
-from backfill_engine.contents.partition_contents import PartitionReader, ReadBack, read_back
+from backfill_engine.contents.partition_contents import (
+    IN_THIS_PROCESS,
+    PartitionReader,
+    ReadBack,
+    read_back,
+)
 from backfill_engine.errors import TableError
 from backfill_engine.lake.commit_files import read_commit_infos
 from backfill_engine.lake.commits import MIGRATE, MigrationRecord
@@ -145,8 +151,10 @@ def declare(
         rows = window.read(theirs, column="day")
         return rows.select(
             *(
-                F.col(source.name).cast(column.parsed_type.of_values).alias(column.name)
-                for source, column in zip(THEIRS, columns, strict=True)
+                (F.col(source.name) if source else F.lit("new"))
+                .cast(column.parsed_type.of_values)
+                .alias(column.name)
+                for source, column in zip_longest(THEIRS, columns)
             )
         )
 
@@ -228,6 +236,26 @@ def test_names_and_types_change_and_nothing_else(
     lake.roll_back(new.table, [day], to_version=before.version, run_id="undo")
     assert new.contents == contents, "a rollback goes back over the migration"
     assert {holds for holds, _ in new.verify(run.run_id)} == {True}
+
+
+GAS = Column("gas", "STRING")
+
+
+@pytest.mark.parametrize("columns", [THEIRS, WIDER], ids=["as they were", "wider"])
+def test_what_was_published_before_a_column_was_added_still_is_what_was_certified(
+    root: Path, instance: DagsterInstance, columns: Sequence[Column]
+) -> None:
+    run = declare(root, instance, THEIRS).run()
+    new = declare(root, instance, (*columns, GAS))
+    assert {holds for holds, _ in new.verify(run.run_id)} == {True}, "it is only declared"
+    new.migrate()
+    assert new.run(DAYS[0], DAYS[0]).success
+    assert new.log.open_snapshot().schema().fields[-1].name == GAS.name
+    assert {holds for holds, _ in new.verify(run.run_id)} == {True}
+    log, contents = new.log, new.contents
+    found = IN_THIS_PROCESS.read_published(log, build_partitions(new.table, DAYS))
+    assert all(found[key].agrees_with(log.publishes[key]) for key in DAYS)
+    assert [key for key in DAYS if contents[key].agrees_with(log.publishes[key])] == [DAYS[0]]
 
 
 def test_a_required_column_stays_required_by_a_condition_that_delta_demands(
