@@ -159,7 +159,8 @@ class PartitionReader:
         """
         by_version: dict[int, list[Partition]] = defaultdict(list)
         for partition in partitions:
-            by_version[log.publishes[partition.key].version].append(partition)
+            version = log.publishes[partition.key].version
+            by_version[max(version, log.begins_with)].append(partition)
         if not by_version or log.with_columns_of(min(by_version)) is log:
             return self.read_back(log, partitions)
         found: dict[str, ReadBack] = {}

@@ -254,10 +254,12 @@ class TableLog:
     def with_columns_of(self, version: int) -> "TableLog":
         """Returns the log with only the columns that the table had at `version`.
 
-        Of these its checksums were then. If the log no longer has the version, all are kept.
+        Of these its checksums were then. If the log no longer has the version, the oldest that it
+        has decides.
         """
         try:
-            stored = {field.name for field in self.as_of(version).open_snapshot().schema().fields}
+            then = self.as_of(max(version, self.begins_with))
+            stored = {field.name for field in then.open_snapshot().schema().fields}
         except HistoryError:
             return self
         columns = tuple(
