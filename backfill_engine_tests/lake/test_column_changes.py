@@ -8,6 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Field, write_deltalake
+from deltalake.schema import PrimitiveType
 
 from backfill_engine.contents.partition_contents import IN_THIS_PROCESS, read_back
 from backfill_engine.errors import DeclarationError, RollbackError, TableError
@@ -234,7 +235,7 @@ def test_a_column_that_was_added_is_in_no_checksum_of_before_though_the_log_lost
     log = read_log(warehouse, OLD).keep_publishes()
     log.open_snapshot().create_checkpoint()
     gas = Column("gas", "STRING")
-    DeltaTable(log.uri).alter.add_columns([Field("gas", "string")])
+    DeltaTable(log.uri).alter.add_columns([Field("gas", PrimitiveType("string"))])
     table = replace(OLD, columns=(*COLUMNS, gas))
     partitions = build_partitions(table, DAYS)
     for lost in ((), (0, 1)):
