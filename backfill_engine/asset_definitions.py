@@ -302,7 +302,7 @@ def _check_range(
         )
     log = read_log(warehouse, table)
     published = [key for key in keys if key in log.publishes]
-    contents = reader.read_back(log.require(), build_partitions(table, published))
+    contents = reader.read_published(log.require(), build_partitions(table, published))
     targets = find_latest_materializations(context.instance, asset_key, published)
     different = [
         key for key, found in contents.items() if not found.agrees_with(log.publishes[key])

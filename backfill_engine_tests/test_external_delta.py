@@ -1,6 +1,7 @@
 """Tables that somebody else writes, as inputs: pinned, and their changes found by their logs."""
 
 import datetime as dt
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from backfill_engine import (
 from backfill_engine.errors import TableError
 from backfill_engine.lake import commit_files
 from backfill_engine.lake.commit_files import read_commit_infos
+from backfill_engine.lake.reader import check_catalog_location
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.orchestration.planning.plans import Only
 from backfill_engine_tests.pipeline.mapped_tables import MappedTables, define_tables
@@ -71,7 +73,13 @@ class Lake(MappedTables):
 
 @pytest.fixture
 def lake(tmp_path: Path, instance: DagsterInstance) -> Lake:
-    theirs = ExternalDelta("theirs", "meters", "day", COLUMNS, location=str(tmp_path / "theirs"))
+    return define_lake(tmp_path, instance)
+
+
+def define_lake(tmp_path: Path, instance: DagsterInstance, **options: Any) -> Lake:
+    """Defines somebody's table, as declared with these options, and ours."""
+    location = str(tmp_path / "theirs")
+    theirs = ExternalDelta("theirs", "meters", "day", COLUMNS, location=location, **options)
 
     @table_asset(GOLD, inputs=[Upstream(theirs)])
     def gold_days(window: InputWindow) -> DataFrame:
@@ -101,6 +109,30 @@ def test_what_their_program_changes_makes_stale_what_reads_it_and_nothing_else(
     assert lake.run(GOLD, DAYS[1])
     DeltaTable(lake.root / "theirs").optimize.compact()
     assert lake.find_stale() == []
+
+
+@pytest.mark.spark
+def test_a_table_that_the_catalog_moved_is_read_only_once_its_location_is_declared(
+    spark: SparkSession, lake: Lake, tmp_path: Path, instance: DagsterInstance
+) -> None:
+    lake.write(DAYS, 1)
+    named = define_lake(tmp_path, instance, catalog_name="moved.meters")
+    spark.sql("CREATE SCHEMA moved")
+    try:
+        assert not named.run(GOLD, DAYS[0]), "the catalog doesn't know it"
+        spark.sql(f"CREATE TABLE moved.meters USING delta LOCATION '{tmp_path}/theirs'")
+        assert named.run(GOLD, DAYS[0])
+        spark.sql("DROP TABLE moved.meters")
+        shutil.copytree(tmp_path / "theirs", tmp_path / "elsewhere")
+        spark.sql(f"CREATE TABLE moved.meters USING delta LOCATION '{tmp_path}/elsewhere'")
+        assert not named.run(GOLD, DAYS[1])
+        (theirs,) = named.catalog.external
+        log = read_log(named.catalog.warehouse, theirs)
+        with pytest.raises(TableError, match=r"moved.meters is at .*elsewhere now, and .*theirs"):
+            check_catalog_location(spark, log)
+    finally:
+        spark.sql("DROP SCHEMA moved CASCADE")
+    assert set(named.read_log(GOLD).publishes) == {DAYS[0]}
 
 
 DELTA = "delta.`{uri}`"
@@ -262,6 +294,10 @@ def test_it_needs_a_place_and_no_asset_publishes_it() -> None:
         DeclarationError, match="theirs/meters is written by somebody else: say whe"
     ):
         ExternalDelta("theirs", "meters", "day", COLUMNS)
+    with pytest.raises(DeclarationError, match=r"by `location=`, which DESCRIBE DETAIL main"):
+        ExternalDelta("theirs", "meters", "day", COLUMNS, catalog_name="main.sales.meters")
+    with pytest.raises(DeclarationError, match="`meters` is no name of a catalog: write schema"):
+        ExternalDelta("theirs", "meters", "day", COLUMNS, location="/t", catalog_name="meters")
     theirs = ExternalDelta("theirs", "meters", "day", COLUMNS, location="/theirs")
     with pytest.raises(DeclarationError, match="written by somebody else: publish another table"):
         table_asset(theirs)

@@ -166,19 +166,24 @@ def migrate(
     Example: backfill-assets migrate raw/flights --dry-run
     """
     from backfill_engine.cli.job_runs import run_job
-    from backfill_engine.lake.stored_declarations import find_changes
+    from backfill_engine.lake.stored_declarations import find_changes, find_uncompared
     from backfill_engine.lake.table_log import read_log
 
     catalog = load_catalog()
     log = read_log(catalog.warehouse, catalog.find_table(table)).require()
-    changes = find_changes(log)
-    if not changes:
+    changes, uncompared = find_changes(log), find_uncompared(log)
+    if not (changes or uncompared):
         echo(f"{table}: nothing to migrate: it is stored as declared")
         return
+    if uncompared:
+        echo(
+            f"{table}: the migration of version {uncompared[0]} was stopped, and is compared first"
+        )
     for change in changes:
         echo(f"{table}: {change}")
-    size = sum(log.sum_folder_bytes().values())
-    echo(f"{table}: {sum(log.count_folder_rows().values())} rows ({size} bytes) are rewritten")
+    if changes:
+        size = sum(log.sum_folder_bytes().values())
+        echo(f"{table}: {sum(log.count_folder_rows().values())} rows ({size} bytes) are rewritten")
     if not dry_run:
         config = {"table": table, "override_protection": override_protection}
         echo_lines(run_job("migrate_columns", "migrate_table", config))

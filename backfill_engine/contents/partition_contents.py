@@ -9,6 +9,7 @@ This is a second implementation of the formula in `contents.checksums`, with ano
 by Spark alone.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -146,6 +147,26 @@ class PartitionReader:
         from backfill_engine.contents.task_read_back import read_back_in_tasks
 
         return read_back_in_tasks(self.open_session(), log, partitions)
+
+    def read_published(self, log: TableLog, partitions: Sequence[Partition]) -> dict[str, ReadBack]:
+        """Reads partitions by the columns that the table had when each was published last.
+
+        Of these its checksum is, whatever columns were added since.
+
+        Args:
+            log: of the table, which must have published each.
+            partitions: what to read; disjoint.
+        """
+        by_version: dict[int, list[Partition]] = defaultdict(list)
+        for partition in partitions:
+            version = log.publishes[partition.key].version
+            by_version[max(version, log.begins_with)].append(partition)
+        if not by_version or log.with_columns_of(min(by_version)) is log:
+            return self.read_back(log, partitions)
+        found: dict[str, ReadBack] = {}
+        for version, published in by_version.items():
+            found |= self.read_back(log.with_columns_of(version), published)
+        return found
 
     def check_workers(self, log: TableLog, *, input_bytes: int) -> None:
         """Sees before a commit that tasks can read it back, if it may be one for them.

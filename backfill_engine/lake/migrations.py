@@ -16,6 +16,7 @@ from backfill_engine.lake.reader import SPARK_ERRORS
 from backfill_engine.lake.stored_declarations import (
     GRAIN_PROPERTY,
     INVARIANTS,
+    MIGRATED,
     STATISTICS,
     ColumnChange,
     build_not_null,
@@ -86,16 +87,25 @@ def drop_statistics(
     return log.reread()
 
 
-def choose_statistics_anew(spark: SparkSession, log: TableLog) -> None:
-    """Chooses columns for statistics as of a new table of ours, where none are chosen."""
-    chosen = choose_statistics(log.table)
-    if GRAIN_PROPERTY not in log.properties or STATISTICS not in chosen:
-        return
-    if STATISTICS not in log.properties:
-        spark.sql(
-            f"ALTER TABLE delta.`{log.uri}` "
-            f"SET TBLPROPERTIES ('{STATISTICS}' = '{chosen[STATISTICS]}')"
-        )
+def settle_migration(spark: SparkSession, log: TableLog, version: int) -> str:
+    """Notes that a migration was compared, and chooses columns for statistics where none are.
+
+    Args:
+        spark: the session.
+        log: of the table.
+        version: that the migration made.
+
+    Returns:
+        The columns for statistics, as of a new table of ours; empty if it chose none.
+    """
+    properties, chosen = {MIGRATED: str(version)}, ""
+    if GRAIN_PROPERTY in log.properties and STATISTICS not in log.properties:
+        chosen = choose_statistics(log.table).get(STATISTICS, "")
+    if chosen:
+        properties[STATISTICS] = chosen
+    listed = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
+    spark.sql(f"ALTER TABLE delta.`{log.uri}` SET TBLPROPERTIES ({listed})")
+    return chosen
 
 
 def restore_version(spark: SparkSession, log: TableLog, record: MigrationRecord) -> None:

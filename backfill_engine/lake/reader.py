@@ -7,12 +7,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from backfill_engine.errors import TableError
 from backfill_engine.grains.grain import Grain
+from backfill_engine.lake.delta_logs import shorten_cause
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.tables.column_types import is_widening
 from backfill_engine.tables.columns import Column as DeclaredColumn
 from backfill_engine.tables.declarations import Table
+from backfill_engine.tables.external_delta import ExternalDelta
+from backfill_engine.uris import absolute_uri, arrow_uri
 
 SPARK_ERRORS = (PySparkException, Py4JError)
 """What Spark raises: its own exceptions where it knows the error, Py4J's where it doesn't."""
@@ -44,6 +48,30 @@ def _read_column(column: DeclaredColumn, types: Mapping[str, str]) -> Column:
     if is_widening(types[name], column.type):
         values = values.cast(column.parsed_type.of_values)
     return values if name == column.name else values.alias(column.name)
+
+
+def check_catalog_location(spark: SparkSession, log: TableLog) -> None:
+    """Refuses somebody else's table that Spark's catalog has elsewhere than it is declared.
+
+    Raises:
+        TableError: also if the catalog doesn't know it.
+    """
+    table = log.table
+    if not isinstance(table, ExternalDelta) or not table.catalog_name:
+        return
+    name = ".".join(f"`{part}`" for part in table.catalog_name.split("."))
+    try:
+        found = spark.sql(f"DESCRIBE DETAIL {name}").collect()[0]["location"]
+    except SPARK_ERRORS as error:
+        raise TableError(
+            f"{table.key}: Spark's catalog doesn't say where {table.catalog_name} is "
+            f"({shorten_cause(error)}): correct its `catalog_name`, or leave it out"
+        ) from error
+    if arrow_uri(absolute_uri(found)) != arrow_uri(log.uri):
+        raise TableError(
+            f"{table.key}: {table.catalog_name} is at {found} now, and {log.uri} is declared: "
+            "correct its `location`; nothing was written"
+        )
 
 
 def build_number(grain: Grain, column: str) -> Column:

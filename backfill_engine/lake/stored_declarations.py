@@ -9,6 +9,8 @@ from typing import Any
 from backfill_engine.audit_columns import LANDED_FILE, is_reserved
 from backfill_engine.engines.engine import NewTable
 from backfill_engine.errors import TableError
+from backfill_engine.lake.commit_files import read_commit_infos
+from backfill_engine.lake.commits import MigrationRecord
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.tables.column_types import is_widening, spell_stored_type
 from backfill_engine.tables.declarations import Column, Table, build_ddl
@@ -181,6 +183,25 @@ def find_changes(log: TableLog) -> list[ColumnChange]:
                 "and add it again afterwards; nothing was written"
             )
     return changes
+
+
+MIGRATED = "backfill_engine.migrated"
+"""The property of a Delta table that holds the version of the last migration that was compared."""
+
+
+def find_uncompared(log: TableLog) -> tuple[int, MigrationRecord] | None:
+    """Finds the version and the record of the last migration, if it was stopped uncompared.
+
+    One that was taken back is none.
+    """
+    newest = next((commit for commit in log.iterate_commits() if commit.is_migration), None)
+    if newest is None or newest.restores is not None:
+        return None
+    if newest.version <= int(log.properties.get(MIGRATED, -1)):
+        return None
+    ((_, info),) = read_commit_infos(log.uri, after=newest.version - 1, up_to=newest.version)
+    record = MigrationRecord.from_json(info.get("userMetadata"))
+    return None if record is None else (newest.version, record)
 
 
 _CONSTRAINTS = "delta.constraints."

@@ -251,6 +251,24 @@ class TableLog:
             ) from error
         return then if earlier else replace(then, given_index=self._find_index_before(version))
 
+    def with_columns_of(self, version: int) -> "TableLog":
+        """Returns the log with only the columns that the table had at `version`.
+
+        Of these its checksums were then. If the log no longer has the version, the oldest that it
+        has decides.
+        """
+        try:
+            then = self.as_of(max(version, self.begins_with))
+            stored = {field.name for field in then.open_snapshot().schema().fields}
+        except HistoryError:
+            return self
+        columns = tuple(
+            column for column in self.table.columns if column.find_stored_name(stored) is not None
+        )
+        if len(columns) == len(self.table.columns):
+            return self
+        return replace(self, table=replace(self.table, columns=columns, rules=(), versions=()))
+
     def find_partitions_with_lost_history(
         self, keys: Collection[str], then: "TableLog"
     ) -> list[str]:

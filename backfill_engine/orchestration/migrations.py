@@ -48,16 +48,22 @@ def migrate_table(
     session, run_id = spark.spark_session, context.run.run_id
     aside = read_log(warehouse, build_withheld_table(log.table))
     if aside.exists:
-        changed, _ = migrate_columns(session, aside, run_id=run_id, reader=reader, overrides={})
-        if changed:
+        kept = migrate_columns(session, aside, run_id=run_id, reader=reader, overrides={})
+        if kept.changes or kept.finished is not None:
             enter_table(warehouse, aside.table.key)
-    changes, newest = migrate_columns(
-        session, log, run_id=run_id, reader=reader, overrides=overrides
-    )
-    if not changes:
-        return f"{table.key}: nothing to migrate: it is stored as declared"
-    listed = "; ".join(map(str, changes))
-    return (
-        f"{table.key}: {listed}; its {sum(newest.count_folder_rows().values())} rows have the "
-        f"same checksums as before, as version {newest.version}"
-    )
+    migrated = migrate_columns(session, log, run_id=run_id, reader=reader, overrides=overrides)
+    found = [*map(str, migrated.changes)]
+    if migrated.finished is not None:
+        found.insert(
+            0,
+            f"version {migrated.finished}, which a migration made that was stopped before it was "
+            "compared, is compared now, and has the same checksums as before",
+        )
+    if migrated.changes:
+        rows = sum(migrated.log.count_folder_rows().values())
+        found.append(
+            f"its {rows} rows have the same checksums as before, as version {migrated.log.version}"
+        )
+    if migrated.statistics:
+        found.append(f"statistics are of {migrated.statistics}")
+    return f"{table.key}: {'; '.join(found) or 'nothing to migrate: it is stored as declared'}"

@@ -13,6 +13,7 @@ from backfill_engine.contents.partition_contents import PartitionReader
 from backfill_engine.errors import PartitionRangeError
 from backfill_engine.filesystems import check_landing_root
 from backfill_engine.lake.partitions import Partition, build_partitions
+from backfill_engine.lake.reader import check_catalog_location
 from backfill_engine.lake.stored_declarations import check_readable, check_stored
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.orchestration.due.downstream import find_reader
@@ -156,6 +157,8 @@ class Step:
             windows=readiness.windows,
         )
         self.spark.expect_input(sum(pinned.measure_bytes(ready).values()))
+        for log in pinned.inputs.values():
+            check_catalog_location(self.spark.spark_session, log)
         publisher = Publisher(
             spark=self.spark.spark_session,
             recipe=self.recipe,

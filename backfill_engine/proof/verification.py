@@ -108,7 +108,7 @@ def _verify_contents(
     partitions: tuple[Partition, ...],
 ) -> Iterator[VerifiedLine]:
     rows = {row.partition: row for row in certificate.partitions}
-    by_version: dict[int, list[Partition]] = defaultdict(list)
+    by_version: dict[tuple[int, int], list[Partition]] = defaultdict(list)
     migrated = next((commit.version for commit in log.commits if commit.is_migration), -1)
     for partition in partitions:
         version = rows[partition.key].version
@@ -120,12 +120,12 @@ def _verify_contents(
             stands = newest is not None and newest.version == version
             # Its rows were written anew since then, and these are what readers get.
             is_migrated = stands and partition.key not in log.foreign_changes
-            by_version[max(version, migrated) if is_migrated else version].append(partition)
-    for read_at, published in sorted(by_version.items()):
-        for key, (found, gone) in _read_version(reader, log, read_at, published).items():
+            read_at = max(version, migrated) if is_migrated else version
+            by_version[read_at, version].append(partition)
+    for (read_at, version), published in sorted(by_version.items()):
+        known = log.with_columns_of(version)  # Of the columns then the checksums are.
+        for key, (found, gone) in _read_version(reader, known, read_at, published).items():
             row, newest, foreign = rows[key], log.publishes.get(key), log.foreign_changes.get(key)
-            version = row.version
-            assert version is not None
             is_newest = newest is not None and newest.version == version
             statement = f"{key} holds {row.rows} rows with checksum {row.checksum}"
             holds, remark = True, ""

@@ -8,7 +8,12 @@ from backfill_engine.grains.chunk_sizes import ChunkSize, cut_chunks
 from backfill_engine.grains.overlaps import are_comparable
 from backfill_engine.lake.commits import Consumed
 from backfill_engine.lake.landing import LandingFile
-from backfill_engine.lake.partitions import Partition, find_folder, list_overlapping
+from backfill_engine.lake.partitions import (
+    Partition,
+    build_partitions,
+    find_folder,
+    list_overlapping,
+)
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import PartitionResult, withhold
@@ -160,21 +165,24 @@ class PinnedInputs:
         """Sums the bytes of input by partition key.
 
         These are what landed, and the input tables' folders of the same values; of a table without
-        partitions, all of the input tables.
+        partitions, all of the input tables. Of an input of names, or of no partitions, they are the
+        partitions that its mapping gives; one that several read counts for the first of them.
         """
         sizes = dict(self.listing.measure_bytes()) if self.listing else {}
-        for log in self.inputs.values():
-            folders = log.sum_folder_bytes()
-            read, target = log.table, self.target.table
-            is_whole = not target.folder_column
-            alike = is_whole or are_comparable(target.grain, read.grain)
-            for partition in partitions if alike else ():
-                names = folders.keys()
-                if not is_whole:
-                    names = {
-                        find_folder(read, other) for other in list_overlapping(read, partition)
-                    }
-                size = sum(folders.get(name, 0) for name in names)
+        for name, log in self.inputs.items():
+            folders, read, target = log.sum_folder_bytes(), log.table, self.target.table
+            windows, counted = self.windows.get(name, {}), set[str]()
+            for partition in partitions:
+                if not target.folder_column:
+                    names = set(folders)
+                elif are_comparable(target.grain, read.grain):
+                    near = list_overlapping(read, partition)
+                    names = {find_folder(read, other) for other in near}
+                else:
+                    mapped = set(windows.get(partition.key, ())) - counted
+                    counted |= mapped
+                    names = {find_folder(read, other) for other in build_partitions(read, mapped)}
+                size = sum(folders.get(folder, 0) for folder in names)
                 sizes[partition.key] = sizes.get(partition.key, 0) + size
         return sizes
 

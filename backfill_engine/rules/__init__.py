@@ -6,7 +6,7 @@ question:
 - `partition_is_complete`: RowCount, Reconciled; and of every table, Emptied, Shrink, LandedFiles,
   LandedRecords
 - `partition_is_valid`: Rejects, Nulls, Values, Agreement, Variation; and of every table,
-  RequiredColumns, UniqueKeys, DeclaredFields, TextLengths
+  SomeAccepted, RequiredColumns, UniqueKeys, DeclaredFields, TextLengths
 - `partition_is_stable`: Drift
 
 A failed rule that blocks withholds the partition; one that doesn't is a warning. What each may

@@ -149,7 +149,7 @@ REJECTS = FindingName(
     "rejects",
     Check.VALID,
     meaning="share of the source's records that could not become rows",
-    bound="at most `Rejects.at_most`",
+    bound="at most `Rejects.at_most`; without that rule, not all",
     cure="read them in `quarantine`, each with its reason, and land them mended",
 )
 

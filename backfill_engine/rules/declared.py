@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from backfill_engine.rules.count_rules import ROW_COUNT, Reconciled
+from backfill_engine.rules.count_rules import REJECTS, ROW_COUNT, Reconciled
 from backfill_engine.rules.finding_names import FindingName
 from backfill_engine.rules.measured import list_some
 from backfill_engine.rules.rule import (
@@ -132,6 +132,18 @@ class LandedRecords(Reconciled, check=Check.COMPLETE):
         """Judges only what is computed from a source that counts its records."""
         if subject.landed is not None and subject.source_records is not None:
             yield from super().judge(subject)
+
+
+class SomeAccepted(Rule, check=Check.VALID):
+    """Demands that not all records were rejected, so that nothing would be published: `rejects`."""
+
+    def judge(self, subject: Subject) -> Findings:
+        """Judges only partitions without rows, and no records that are due to be rejected."""
+        measured = subject.measured
+        rejects = measured.rejects - measured.rejects_before_first
+        if rejects and not measured.rows and not measured.computed:
+            bound = f"fewer than all of the {rejects:,} records"
+            yield Finding(REJECTS, 1.0, bound, Outcome.FAILED)
 
 
 REQUIRED_COLUMNS = FindingName(

@@ -24,6 +24,7 @@ from backfill_engine.audit_columns import LANDED_FILE, LANDED_LINE
 from backfill_engine.errors import DeclarationError, LandingNotFoundError
 from backfill_engine.lake.partitions import Partition, Slice, merge_slices, sort_partitions
 from backfill_engine.lake.reader import add_folder
+from backfill_engine.rules.rule import INTEGERS
 from backfill_engine.sources.databases import (
     HASHES,
     build_hash,
@@ -124,12 +125,20 @@ class DatabaseTable(Source):
         return self.fields
 
     def refuse_table(self, table: Table) -> None:
-        """Refuses a table by names."""
+        """Refuses a table by names, and one by days or times where an integer is to say these."""
         if table.grain.is_named:
             raise DeclarationError(
                 f"{table.key}: `where` of `{self.table}` is a day, a time or an integer, and the "
                 f"table is partitioned by {table.grain}: read it into a table by days, and that "
                 "into this one"
+            )
+        kinds = {column.name: column.parsed_type.kind for column in self.fields}
+        kind = kinds.get(self.where)
+        if kind in INTEGERS and table.grain.bound_type != "BIGINT":
+            raise DeclarationError(
+                f"{table.key}: `where` of `{self.table}` is `{self.where}`, which is {kind} and "
+                f"says no partition by {table.grain}: give a `query` that makes a day or a time of "
+                f"it, as SELECT *, to_date({self.where}::text, 'YYYYMMDD') AS day FROM {self.table}"
             )
 
     def describe_place(self, table: Table) -> tuple[str, str]:

@@ -11,13 +11,14 @@ from backfill_engine.errors import DeclarationError
 from backfill_engine.grains.dates import DAYS
 from backfill_engine.grains.grain import Grain
 from backfill_engine.grains.whole import WHOLE
-from backfill_engine.rules.count_rules import Reconciled, Shrink
+from backfill_engine.rules.count_rules import Reconciled, Rejects, Shrink
 from backfill_engine.rules.declared import (
     DeclaredFields,
     Emptied,
     LandedFiles,
     LandedRecords,
     RequiredColumns,
+    SomeAccepted,
     TextLengths,
     UniqueKeys,
 )
@@ -167,7 +168,8 @@ class Table:
     def all_rules(self) -> tuple[Rule, ...]:
         """Lists the rules that follow from the declaration itself, then those that it names.
 
-        Rules `Shrink` and `Reconciled` of its own take the places of those that every table has.
+        Rules `Shrink`, `Reconciled` and `Rejects` of its own take the places of those that every
+        table has.
         """
         required_names = tuple(column.name for column in self.columns if not column.nullable)
         of_source = Emptied(empty=self.empty), LandedFiles()
@@ -183,7 +185,11 @@ class Table:
         )
         of_counts = tuple(
             rule
-            for rule, kind in ((LandedRecords(), Reconciled), (Shrink(), Shrink))
+            for rule, kind in (
+                (LandedRecords(), Reconciled),
+                (Shrink(), Shrink),
+                (SomeAccepted(), Rejects),
+            )
             if not any(isinstance(own, kind) for own in self.rules)
         )
         of_fields = DeclaredFields(self.max_new_fields)

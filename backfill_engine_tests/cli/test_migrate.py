@@ -2,11 +2,12 @@
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import CommitProperties, write_deltalake
 from typer.testing import CliRunner
 
 from backfill_engine.cli import app
 from backfill_engine.contents.canonical_words import find_arrow_type
+from backfill_engine.lake.commits import MigrationRecord
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.tables.columns import Column
 from backfill_engine_tests.pipeline.landing_zone import LandingZone
@@ -15,7 +16,7 @@ from backfill_engine_tests.project import RAW_FLIGHTS
 RAW = RAW_FLIGHTS.key
 
 
-def write_flights(warehouse: Warehouse, **types: pa.DataType) -> None:
+def write_flights(warehouse: Warehouse, *, record: str = "", **types: pa.DataType) -> None:
     """Writes a day of nulls, as declared but for the types of some columns."""
     columns = {
         column.name: pa.nulls(3, types.get(column.name, find_arrow_type(column)))
@@ -23,7 +24,13 @@ def write_flights(warehouse: Warehouse, **types: pa.DataType) -> None:
     }
     days = pa.array(["2013-01-05"] * 3).cast(pa.date32())
     rows = pa.table({**columns, RAW_FLIGHTS.partition_by: days})
-    write_deltalake(warehouse.uri(RAW_FLIGHTS), rows, partition_by=[RAW_FLIGHTS.partition_by])
+    write_deltalake(
+        warehouse.uri(RAW_FLIGHTS),
+        rows,
+        mode="overwrite",
+        partition_by=[RAW_FLIGHTS.partition_by],
+        commit_properties=CommitProperties(custom_metadata={"userMetadata": record}),
+    )
 
 
 @pytest.mark.parametrize("types", [{"hour": pa.int16()}, {"hour": pa.int8(), "minute": pa.int16()}])
@@ -45,6 +52,23 @@ def test_a_table_as_declared_is_left_alone(installation: LandingZone, warehouse:
     shown = CliRunner().invoke(app, ["migrate", RAW])
     assert shown.output == f"{RAW}: nothing to migrate: it is stored as declared\n"
     assert warehouse.open(RAW_FLIGHTS).version() == 0
+
+
+def test_a_migration_that_was_stopped_before_it_was_compared_is_told(
+    installation: LandingZone, warehouse: Warehouse
+) -> None:
+    record = MigrationRecord(
+        migrated=("`hour`: SMALLINT becomes INT",),
+        run_id="killed",
+        asset_key=RAW,
+        based_on=0,
+        rows={"2013-01-05": 3},
+        checksums={"2013-01-05": "0"},
+    )
+    write_flights(warehouse)
+    write_flights(warehouse, record=record.to_json())
+    shown = CliRunner().invoke(app, ["migrate", RAW, "--dry-run"])
+    assert shown.output == f"{RAW}: the migration of version 1 was stopped, and is compared first\n"
 
 
 def test_a_narrower_type_is_refused(installation: LandingZone, warehouse: Warehouse) -> None:

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Field, write_deltalake
+from deltalake.schema import PrimitiveType
 
-from backfill_engine.contents.partition_contents import read_back
+from backfill_engine.contents.partition_contents import IN_THIS_PROCESS, read_back
 from backfill_engine.errors import DeclarationError, RollbackError, TableError
 from backfill_engine.lake.commits import MIGRATE, CommitRecord, MigrationRecord
 from backfill_engine.lake.partitions import build_partitions
@@ -23,6 +24,7 @@ from backfill_engine.publishing.restoring import plan_rollback
 from backfill_engine.rules.measured import PartitionProfile
 from backfill_engine.tables.column_types import is_widening
 from backfill_engine.tables.declarations import Column, Table, required
+from backfill_engine.uris import local_path
 
 DAYS = ("2024-01-01", "2024-01-02", "2024-01-03")
 COLUMNS = (
@@ -223,6 +225,28 @@ def test_a_migration_changes_no_partition_and_all_that_was_published_stays(
     profiles, _ = find_profiles(after)
     assert profiles[DAYS[0]].nulls == {"volume": 1}
     assert profiles[DAYS[0]].histograms == {"volume/1": (1, 1)}
+
+
+def test_a_column_that_was_added_is_in_no_checksum_of_before_though_the_log_lost_its_commit(
+    warehouse: Warehouse,
+) -> None:
+    publish(warehouse)
+    DeltaTable(warehouse.uri(OLD)).alter.set_table_properties({"delta.checkpointInterval": "30"})
+    log = read_log(warehouse, OLD).keep_publishes()
+    log.open_snapshot().create_checkpoint()
+    gas = Column("gas", "STRING")
+    DeltaTable(log.uri).alter.add_columns([Field("gas", PrimitiveType("string"))])
+    table = replace(OLD, columns=(*COLUMNS, gas))
+    partitions = build_partitions(table, DAYS)
+    for lost in ((), (0, 1)):
+        for version in lost:
+            (local_path(log.uri) / "_delta_log" / f"{version:020}.json").unlink()
+        log = read_log(warehouse, table)
+        assert (log.begins_with, log.version) == (2 if lost else 0, 3)
+        assert log.with_columns_of(1).table.column_names == OLD.column_names
+        found = IN_THIS_PROCESS.read_published(log, partitions)
+        assert all(found[key].agrees_with(publish) for key, publish in log.publishes.items())
+        assert not read_back(log, partitions)[DAYS[0]].agrees_with(log.publishes[DAYS[0]])
 
 
 def test_a_run_that_was_at_work_meanwhile_writes_nothing(warehouse: Warehouse) -> None:

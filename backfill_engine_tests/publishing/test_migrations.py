@@ -1,8 +1,13 @@
 """Columns of a table that exists become wider, and get other names, by the job of `migrate`."""
 
 import datetime as dt
+import pickle
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +31,23 @@ from backfill_engine import (
     table_asset,
 )
 from backfill_engine.asset_definitions import find_catalogs
-from backfill_engine.contents.partition_contents import PartitionReader, ReadBack, read_back
+from backfill_engine.contents.partition_contents import (
+    IN_THIS_PROCESS,
+    PartitionReader,
+    ReadBack,
+    read_back,
+)
 from backfill_engine.errors import TableError
 from backfill_engine.lake.commit_files import read_commit_infos
 from backfill_engine.lake.commits import MIGRATE, MigrationRecord
 from backfill_engine.lake.partitions import Partition, build_partitions
 from backfill_engine.lake.side_tables import build_withheld_table
-from backfill_engine.lake.stored_declarations import STATISTICS, check_stored
+from backfill_engine.lake.stored_declarations import (
+    STATISTICS,
+    check_stored,
+    find_changes,
+    find_uncompared,
+)
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
@@ -136,8 +151,10 @@ def declare(
         rows = window.read(theirs, column="day")
         return rows.select(
             *(
-                F.col(source.name).cast(column.parsed_type.of_values).alias(column.name)
-                for source, column in zip(THEIRS, columns, strict=True)
+                (F.col(source.name) if source else F.lit("new"))
+                .cast(column.parsed_type.of_values)
+                .alias(column.name)
+                for source, column in zip_longest(THEIRS, columns)
             )
         )
 
@@ -221,6 +238,26 @@ def test_names_and_types_change_and_nothing_else(
     assert {holds for holds, _ in new.verify(run.run_id)} == {True}
 
 
+GAS = Column("gas", "STRING")
+
+
+@pytest.mark.parametrize("columns", [THEIRS, WIDER], ids=["as they were", "wider"])
+def test_what_was_published_before_a_column_was_added_still_is_what_was_certified(
+    root: Path, instance: DagsterInstance, columns: Sequence[Column]
+) -> None:
+    run = declare(root, instance, THEIRS).run()
+    new = declare(root, instance, (*columns, GAS))
+    assert {holds for holds, _ in new.verify(run.run_id)} == {True}, "it is only declared"
+    new.migrate()
+    assert new.run(DAYS[0], DAYS[0]).success
+    assert new.log.open_snapshot().schema().fields[-1].name == GAS.name
+    assert {holds for holds, _ in new.verify(run.run_id)} == {True}
+    log, contents = new.log, new.contents
+    found = IN_THIS_PROCESS.read_published(log, build_partitions(new.table, DAYS))
+    assert all(found[key].agrees_with(log.publishes[key]) for key in DAYS)
+    assert [key for key in DAYS if contents[key].agrees_with(log.publishes[key])] == [DAYS[0]]
+
+
 def test_a_required_column_stays_required_by_a_condition_that_delta_demands(
     root: Path, instance: DagsterInstance, spark: SparkSession
 ) -> None:
@@ -300,6 +337,70 @@ def test_what_another_program_writes_meanwhile_is_not_lost(
     assert old.log.foreign_changes.keys() == {DAYS[1]}
 
 
+@pytest.mark.parametrize("reading", [1, 2], ids=["before its commit", "before it is compared"])
+def test_a_killed_migration_is_finished_by_the_next_one(
+    root: Path, instance: DagsterInstance, reading: int
+) -> None:
+    old = declare(root, instance, THEIRS, natural_key=("day", "meter"))
+    old.run()
+    before, contents = old.log, old.contents
+    assert before.properties[STATISTICS] == "`meter`"
+    new = declare(root, instance, RENAMED, natural_key=("day", "sensor"))
+    kill_migration(new, reading)
+    log = new.log
+    assert log.version > before.version
+    assert STATISTICS not in log.properties
+    made = [commit.version for commit in log.list_commits_after(before.version)]
+    if reading == 1:
+        assert (old.contents, find_uncompared(log)) == (contents, None)
+        assert find_changes(log)
+    else:
+        assert not find_changes(log)
+        (found, _) = find_uncompared(log) or (None, None)
+        assert found == made[0] == log.version
+    message = new.migrate()
+    assert ("is compared now, and has the same" in message) is (reading == 2)
+    assert ("rows have the same checksums as before" in message) is (reading == 1)
+    assert "statistics are of `sensor`" in message
+    assert (new.contents, new.log.properties[STATISTICS]) == (contents, "`sensor`")
+    version = new.log.version
+    assert new.migrate() == "gold/meters: nothing to migrate: it is stored as declared"
+    assert new.log.version == version
+
+
+def test_a_killed_migration_that_wrote_other_rows_is_taken_back_unless_others_wrote_since(
+    root: Path, instance: DagsterInstance
+) -> None:
+    old = declare(root, instance, THEIRS)
+    old.run()
+    contents = old.contents
+    new = declare(root, instance, WIDER)
+    kill_migration(new, 2, loses=True)
+    assert not find_changes(new.log)
+    assert "so the migration was taken back" in new.migrate()
+    assert old.contents == contents
+    assert find_changes(new.log)
+    kill_migration(new, 2, loses=True)
+    assert new.run(DAYS[0], DAYS[0]).success
+    message = new.migrate()
+    assert f"others have written since, so it stays: run {DAYS[1]}, {DAYS[2]} again" in message
+    assert new.run(DAYS[1], DAYS[2]).success
+    assert "is compared now" in new.migrate()
+    assert new.contents == contents
+
+
+def kill_migration(meters: Meters, reading: int, *, loses: bool = False) -> None:
+    """Migrates in a process of its own, which is killed at one of its two readings."""
+    module = "backfill_engine_tests.publishing.migrating_process"
+    killed = subprocess.run(
+        [sys.executable, "-m", module, meters.log.warehouse.root, str(reading), str(loses)],
+        input=pickle.dumps(meters.table),
+        cwd=Path(__file__).parents[2],
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+
+
 def test_protected_partitions_are_rewritten_only_with_a_reason(
     root: Path, instance: DagsterInstance
 ) -> None:
@@ -310,8 +411,8 @@ def test_protected_partitions_are_rewritten_only_with_a_reason(
     assert "reported" in new.migrate()
     assert new.log.version == version
     assert "same checksums" in new.migrate(override_protection="the meters count further")
-    (commit,) = new.log.list_commits_after(version)
-    assert commit.operation == MIGRATE
+    settled, commit = new.log.list_commits_after(version)
+    assert (settled.operation, commit.operation) == ("SET TBLPROPERTIES", MIGRATE)
     (_, info), *_ = read_commit_infos(new.log.uri, after=version, up_to=version + 1)
     record = MigrationRecord.from_json(info["userMetadata"])
     assert record is not None

@@ -16,7 +16,7 @@ from sqlalchemy import event
 from backfill_engine import CsvFiles, DatabaseTable, DeclarationError, HistoricalLoad
 from backfill_engine.errors import LandingError, LandingNotFoundError
 from backfill_engine.grains.buckets import Buckets
-from backfill_engine.grains.dates import DAYS, MONTHS
+from backfill_engine.grains.dates import DAYS, MONTHS, Days
 from backfill_engine.grains.grain import Grain
 from backfill_engine.grains.timestamps import HOURS
 from backfill_engine.lake.partitions import build_partitions
@@ -272,6 +272,15 @@ def test_it_needs_fields_and_a_column_that_says_the_partition() -> None:
         DatabaseTable("orders", url="SHOP_DB", fields=FIELDS, where="")
     with pytest.raises(DeclarationError, match="database table `orders`: `fields` is empty"):
         DatabaseTable("orders", url="SHOP_DB", fields=(), where="placed")
+
+
+def test_an_integer_that_writes_days_is_refused_and_one_of_buckets_is_not() -> None:
+    fields = (*FIELDS, Column("placed", "INT", "As 20240131."))
+    source = DatabaseTable("orders", url="SHOP_DB", fields=fields, where="placed")
+    for grain in (DAYS, Days("%Y%m%d", "INT"), HOURS):
+        with pytest.raises(DeclarationError, match=r"is `placed`, which is INT and says no part"):
+            source.refuse_table(build_landed_table(grain))
+    source.refuse_table(build_landed_table(Buckets(step=1000, space=20_000)))
 
 
 @pytest.mark.parametrize(

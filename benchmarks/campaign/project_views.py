@@ -20,8 +20,6 @@ from benchmarks.campaign.checker import (
 from benchmarks.campaign.model import TABLES, Partition
 
 _SECONDS = 300
-_MOST_LINES = 12
-"""Of what a command says on stderr when it can't do what it is asked for."""
 
 
 @dataclass(frozen=True)

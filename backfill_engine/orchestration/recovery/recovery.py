@@ -143,7 +143,7 @@ def find_recovery(
     published: list[PartitionResult] = []
     doubtful: dict[str, str] = {}
     partitions = build_partitions(log.table, lost)
-    for key, found in (reader.read_back(log, partitions) if partitions else {}).items():
+    for key, found in reader.read_published(log, partitions).items():
         publish = log.publishes[key]
         result, judged = read_result(publish), judge_contents(found, publish)
         if judged.outcome is not Outcome.PASSED:
