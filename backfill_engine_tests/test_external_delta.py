@@ -157,6 +157,7 @@ SPARK_PROGRAMS = {
 """Statements, one after the other, and the days whose data each changes."""
 
 
+@pytest.mark.only_spark
 @pytest.mark.spark
 @pytest.mark.parametrize("vectors", ["true", "false"])
 def test_days_that_sparks_statements_change_and_no_others_count_as_changed(

@@ -105,6 +105,7 @@ def city(tmp_path: Path, instance: DagsterInstance) -> City:
     return City(tmp_path, defs, instance)
 
 
+@pytest.mark.only_spark
 @pytest.mark.spark
 def test_a_dimensions_change_makes_stale_all_that_read_it_and_a_rewrite_of_its_files_nothing(
     spark: SparkSession, city: City

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from backfill_assets.tables.orders import LINE, ORDER, RAW_ORDERS
@@ -64,6 +65,7 @@ def place(records: DataFrame, key: str) -> DataFrame:
     return records.selectExpr("*", f"{bucket} AS order_bucket")
 
 
+@pytest.mark.only_spark
 def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
     audit = [(REJECT_REASON, "string"), (REJECTED_LINE, "string")]
     raw = build_raw(spark, [landed_order()], [landed_line()])
@@ -131,6 +133,7 @@ def test_amounts_are_exact_to_the_hundredth(spark: SparkSession) -> None:
     } == {n: (value, n % 101, (n + 7) % 101) for n, value in cents.items()}
 
 
+@pytest.mark.only_spark
 def test_a_record_without_a_key_is_rejected_as_it_came(spark: SparkSession) -> None:
     without = (None, *landed_line(5, 3)[1:])
     rows = build_raw(spark, [landed_order(5)], [landed_line(5, 2), without]).collect()

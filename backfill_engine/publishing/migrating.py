@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from backfill_engine.contents.partition_contents import UNREADABLE, PartitionReader, ReadBack
+from backfill_engine.engines.sessions import find_engine
 from backfill_engine.errors import TableError
 from backfill_engine.lake.commits import MigrationRecord
 from backfill_engine.lake.locks import hold_lock
@@ -59,6 +60,7 @@ def migrate_columns(
         overrides: of protected partitions, why they are rewritten all the same, by key.
 
     Raises:
+        EngineError: if the engine can't rewrite a schema.
         TableError: if a column can't become what is declared, a partition can't be read, or what
             was written isn't what was there; the table then holds what it held.
     """
@@ -71,6 +73,7 @@ def migrate_columns(
         changes = find_changes(log)
         if not changes:
             return Migrated(changes, log, finished, statistics)
+        find_engine(spark).require("migrate")
         log = drop_statistics(spark, log, changes)
         known = log.with_columns_of(log.version)
         before = reader.read_back(known, log.list_held_partitions())

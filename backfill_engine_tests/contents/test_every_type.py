@@ -99,6 +99,7 @@ APART: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.only_spark
 @pytest.mark.parametrize("type_", APART)
 def test_values_that_differ_have_words_that_differ_and_spark_agrees(
     spark: SparkSession, type_: str
@@ -192,6 +193,7 @@ def build_values(type_: ColumnType, *, nulls: bool = True) -> st.SearchStrategy[
     return st.none() | found if nulls else found
 
 
+@pytest.mark.only_spark
 @settings(max_examples=8, suppress_health_check=HEALTHY)
 @given(data=st.data())
 def test_spark_and_arrow_agree_on_values_of_any_type(

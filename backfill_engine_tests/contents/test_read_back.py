@@ -181,6 +181,7 @@ def events(warehouse: Warehouse) -> Warehouse:
     return warehouse
 
 
+@pytest.mark.only_spark
 def test_agrees_with_spark_on_every_type(spark: SparkSession, warehouse: Warehouse) -> None:
     filled = [day for day in WEEK if day != EMPTY_DAY]
     rows = build_rows(filled)

@@ -123,6 +123,7 @@ def things(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(rows.toArrow())
 
 
+@pytest.mark.only_spark
 def test_judges_every_row_as_spark_does_for_the_same_text(things: DataFrame) -> None:
     texts = [*ACCEPTED, *build_chains(40)]
     rows = things.select(

@@ -3,6 +3,7 @@
 import datetime as dt
 from collections.abc import Sequence
 
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -35,6 +36,7 @@ INTEGERS = [n * sign for n in (0, 1, 6, 7, 8, 2**31, 2**53 + 1, 2**62 + 3) for s
 STEPS = (1, 7, 2**40)
 
 
+@pytest.mark.only_spark
 def test_spark_numbers_partitions_as_grains_do(spark: SparkSession) -> None:
     cases: list[tuple[Grain, str, Sequence[SliceBound]]] = [
         *((grain, "DATE", DATES) for grain in (DAYS, WEEKS, MONTHS, QUARTERS, YEARS)),

@@ -17,6 +17,7 @@ STRANGE = ("50% of ä+b#c?d*e[f]{g}h'i\"j$k,l;m", "12:30 of 50%")
 FIRST, LAST = list_days(1, 2)
 
 
+@pytest.mark.only_spark
 @pytest.mark.parametrize("name", STRANGE)
 def test_a_strange_name_is_a_folder_like_any_other(
     spark: SparkSession, tmp_path: Path, name: str

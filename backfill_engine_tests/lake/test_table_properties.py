@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
 from backfill_engine.lake.stored_declarations import build_table_properties
@@ -33,6 +34,7 @@ def list_files(warehouse: Warehouse, table: Table) -> list[dict[str, Any]]:
     return pa.table(warehouse.open(table).get_add_actions(flatten=True)).to_pylist()
 
 
+@pytest.mark.only_spark
 def test_statistics_are_of_keys_and_times_and_of_nothing_else(
     spark: SparkSession, warehouse: Warehouse
 ) -> None:

@@ -99,6 +99,7 @@ def test_partitions_that_never_had_rows_are_published_empty(
     assert read_log(warehouse, READINGS).publishes[WEEK[0].key].rows == 0
 
 
+@pytest.mark.only_spark
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
@@ -182,6 +183,7 @@ def test_rows_changed_by_hand_since_then_are_refused(lake: Lake) -> None:
     assert caught.value.keys == {"2013-01-01", "2013-01-02"}
 
 
+@pytest.mark.only_spark
 def test_write_that_loses_a_race_is_tried_again(lake: Lake) -> None:
     stop = time.monotonic() + 3
 

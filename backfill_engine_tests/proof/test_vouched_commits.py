@@ -86,6 +86,7 @@ def test_a_batch_that_was_there_already_is_as_the_log_has_it(lake: Lake) -> None
         assert list_doubts(lines) == []
 
 
+@pytest.mark.only_spark
 def test_a_partition_that_was_taken_back_is_withheld_by_the_log_too(
     spark: SparkSession, warehouse: Warehouse, tmp_path: Path
 ) -> None:

@@ -60,6 +60,7 @@ def test_there_are_cases_enough() -> None:
     assert len(CASES) == len(KEY_OF) >= 40
 
 
+@pytest.mark.only_spark
 def test_a_quarantined_record_is_all_that_was_declared_of_it(story: Story) -> None:
     ((_, line),) = story.quarantined[KEY_OF["a key that is null"]]
     assert line is not None

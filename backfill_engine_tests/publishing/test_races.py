@@ -114,6 +114,7 @@ def test_a_nightly_append_meanwhile_is_replaced_in_the_runs_partitions_and_seen_
     assert list(log.foreign_changes) == [SECOND]
 
 
+@pytest.mark.only_spark
 def test_what_rewrites_files_meanwhile_is_no_change(lake: Lake) -> None:
     lake.publish(COPIES, DAYS, run_id="before")
     uri = lake.warehouse.uri(COPIES.table)

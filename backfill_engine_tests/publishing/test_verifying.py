@@ -107,6 +107,7 @@ def read_values(warehouse: Warehouse) -> dict[str, str]:
     return {row["day"].isoformat(): row["value"] for row in rows}
 
 
+@pytest.mark.only_spark
 @pytest.mark.parametrize("task_bytes", [None, 0])
 def test_a_publish_that_reads_back_differently_is_taken_back(
     spark: SparkSession, warehouse: Warehouse, tmp_path: Path, task_bytes: int | None
@@ -123,6 +124,7 @@ def test_a_publish_that_reads_back_differently_is_taken_back(
     assert newest.write_mode == Revert.name
 
 
+@pytest.mark.only_spark
 def test_what_another_run_has_published_meanwhile_is_not_taken_back(
     spark: SparkSession, warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +168,7 @@ def measure_readings(warehouse: Warehouse) -> int:
     return sum(read_log(warehouse, READINGS).sum_folder_bytes().values())
 
 
+@pytest.mark.only_spark
 @pytest.mark.usefixtures("without_workers")
 def test_workers_that_can_not_read_a_large_commit_back_are_found_before_it(
     spark: SparkSession, warehouse: Warehouse
@@ -177,6 +180,7 @@ def test_workers_that_can_not_read_a_large_commit_back_are_found_before_it(
     assert not warehouse.exists(COPIES.table), "nothing is written"
 
 
+@pytest.mark.only_spark
 @pytest.mark.usefixtures("without_workers")
 def test_what_has_become_larger_than_its_inputs_is_read_back_here(
     spark: SparkSession, warehouse: Warehouse

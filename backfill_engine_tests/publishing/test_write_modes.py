@@ -233,6 +233,7 @@ def test_a_batch_that_was_rolled_back_can_be_appended_again(lake: Lake) -> None:
     assert read(lake) == read(lake, SECOND) == {0: "old", 1: "old", 2: "new"}
 
 
+@pytest.mark.only_spark
 @pytest.mark.slow
 @pytest.mark.by_hand
 def test_a_batch_that_was_restored_away_by_hand_can_be_appended_again(lake: Lake) -> None:
@@ -272,6 +273,7 @@ def test_what_another_writer_changed_is_appended_to_once_it_was_overwritten(lake
     assert read(lake) == {2: "new"}
 
 
+@pytest.mark.only_spark
 def test_delta_itself_writes_a_transaction_once_and_it_is_told(lake: Lake) -> None:
     rows = build_rows(DAYS[:1], "twice")
     log = read_log(lake.warehouse, READINGS)

@@ -4,6 +4,7 @@ import datetime as dt
 import json
 import math
 
+import pytest
 from pyspark.sql import SparkSession
 
 from backfill_engine.audit_columns import (
@@ -75,6 +76,7 @@ def test_fields_of_good_records_are_gathered_by_partition(spark: SparkSession) -
     ]
 
 
+@pytest.mark.only_spark
 def test_fields_are_listed_only_where_a_good_record_has_others(spark: SparkSession) -> None:
     first, second = (dt.date(2013, 1, day) for day in (1, 2))
     whole, less = FIELD_SEPARATOR.join(("id", "value")), "id"

@@ -29,6 +29,7 @@ def land(path: Path, content: bytes) -> LandingFile:
     return LandingFile(str(path), path.stat().st_size, 0)
 
 
+@pytest.mark.only_spark
 def test_spark_counts_the_same(spark: SparkSession, tmp_path: Path) -> None:
     counted = {}
     for number, content in enumerate(CONTENTS):

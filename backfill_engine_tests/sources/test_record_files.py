@@ -123,6 +123,7 @@ def test_gzipped_files_and_options_of_the_reader(spark: SparkSession, tmp_path: 
     ]
 
 
+@pytest.mark.only_spark
 def test_parquet_files_of_different_types_are_read_alike(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -37,6 +37,7 @@ def test_ddl_without_constraints_has_names_and_types_only() -> None:
     assert build_ddl((DAY, VALUE), constraints=False) == "`day` DATE, `value` STRING"
 
 
+@pytest.mark.only_spark
 @pytest.mark.usefixtures("spark")
 def test_spark_reads_types_constraints_and_comments_from_the_ddl() -> None:
     schema = StructType.fromDDL(build_ddl((DAY, VALUE)))

@@ -128,6 +128,7 @@ def test_all_fields_of_a_record_are_reported_and_unknown_ones_do_not_reject(
     ]
 
 
+@pytest.mark.only_spark
 @pytest.mark.parametrize(
     ("value", "reason"),
     [

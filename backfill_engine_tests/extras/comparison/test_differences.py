@@ -23,6 +23,8 @@ from backfill_engine_tests.pipeline.running import Pipeline, copy_pipeline, list
 from backfill_engine_tests.project import CATALOG, STAGING_FLIGHTS
 from backfill_engine_tests.shared_fixtures import build_days
 
+pytestmark = pytest.mark.only_spark  # Its statements, by path.
+
 DAYS = build_days("2013-01-01", 10)
 MISSING, EXTRA, CHANGED, DUPLICATE, NULL, MOVED_FROM, MOVED_TO = list_days(2, 8)
 SEEDED = {MISSING, EXTRA, CHANGED, DUPLICATE, NULL, MOVED_FROM, MOVED_TO}

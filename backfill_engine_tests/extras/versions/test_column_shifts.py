@@ -103,6 +103,7 @@ def test_means_are_the_same_however_rows_are_filed(
     assert shifts[0].mean_before
 
 
+@pytest.mark.only_spark
 def test_what_is_no_number_is_no_value(spark: SparkSession, warehouse: Warehouse) -> None:
     """A mean of NaN would hide the others, and leaving NaN out silently would hide its loss."""
     before, after = build_flights(WEEK[:1], count=10), build_flights(WEEK[:1], count=10)
