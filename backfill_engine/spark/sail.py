@@ -50,6 +50,16 @@ def start_sail() -> SparkSession:
     return session
 
 
+def describe_lack_of_memory(error: BaseException) -> str | None:
+    """Describes in one line, with its cure, that a query found no memory; None for another error."""
+    if not any(words in str(error) for words in ("Resources exhausted", "Failed to allocate")):
+        return None
+    return (
+        "Sail has no memory left for a query: set BACKFILL_CHUNK_BYTES lower, or take --engine "
+        "spark; what was published stays"
+    )
+
+
 @lru_cache(maxsize=1)
 def _start_server() -> "SparkConnectServer":
     from pysail.spark import SparkConnectServer

@@ -19,6 +19,7 @@ from backfill_engine.errors import BackfillError
 from backfill_engine.escaping import escape_hidden
 from backfill_engine.orchestration.runs.claims import keep_claim
 from backfill_engine.spark.connect import describe_lost_server
+from backfill_engine.spark.sail import describe_lack_of_memory
 
 _LINE_LENGTH = 300
 _CAUSE = "Caused by: "
@@ -68,12 +69,16 @@ def build_failure(
 def describe_known_cause(error: BaseException) -> str | None:
     """Describes in one line what the machine lacks, and the cure; None if it is something else.
 
-    Or what it lost: the server that Spark runs in.
+    Or what it lost: the server that Spark runs in, and Sail's memory.
 
     Looks at the error and at what it came from, and at what Java says of its own in their texts.
     """
-    lost = (describe_lost_server(chained) for chained in list_chain(error))
-    return next(filter(None, lost), None) or describe_damage(error)
+    known = (
+        describe(chained)
+        for chained in list_chain(error)
+        for describe in (describe_lost_server, describe_lack_of_memory)
+    )
+    return next(filter(None, known), None) or describe_damage(error)
 
 
 def describe_in_a_line(error: BaseException) -> str:

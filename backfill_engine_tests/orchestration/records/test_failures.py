@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyarrow import fs
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from backfill_engine.orchestration.records.failures import (
     _is_called_by_a_person,
@@ -111,3 +112,13 @@ def test_an_error_that_only_announces_its_cause_is_told_with_it() -> None:
     assert describe_in_a_line(ValueError("no table\nthere are: a")) == "no table"
     assert describe_in_a_line(KeyError()) == "KeyError"
     assert describe_in_a_line(ValueError("there are:")) == "there are:"
+
+
+def test_a_query_without_memory_names_the_way() -> None:
+    error = SparkConnectGrpcException(
+        "Resources exhausted: Failed to allocate additional 512.0 KB for ExternalSorter[0]"
+    )
+    said = describe_known_cause(error)
+    assert said is not None
+    assert "BACKFILL_CHUNK_BYTES" in said
+    assert "--engine spark" in said
