@@ -51,7 +51,7 @@ def start_sail() -> SparkSession:
 
 
 def describe_lack_of_memory(error: BaseException) -> str | None:
-    """Describes in one line, with its cure, that a query found no memory; None for another error."""
+    """Describes in one line, with its cure, a lack of memory; None for another error."""
     if not any(words in str(error) for words in ("Resources exhausted", "Failed to allocate")):
         return None
     return (
