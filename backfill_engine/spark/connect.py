@@ -48,11 +48,16 @@ def check_server(remote: str, *, named_by: str) -> None:
         ) from error
 
 
-def limit_retries(session: SparkSession) -> None:
-    """Lets the calls of a remote session fail within half a minute once the server is gone."""
+def limit_retries(session: SparkSession, *, retries: int = _RETRIES) -> None:
+    """Lets the calls of a session fail within half a minute once its server is gone.
+
+    Args:
+        session: of Spark Connect.
+        retries: how often a call is tried again.
+    """
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
-    policy = DefaultPolicy(max_retries=_RETRIES, max_backoff=_LONGEST_WAIT_MILLISECONDS)
+    policy = DefaultPolicy(max_retries=retries, max_backoff=_LONGEST_WAIT_MILLISECONDS)
     session.client.set_retry_policies([policy])
     # It would come behind the error, once for each call that is left to be made.
     warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from backfill_engine.engines.sail_engine import SAIL, remove_scratch
 from backfill_engine.engines.sessions import note_engine
 from backfill_engine.errors import SparkUnavailableError
+from backfill_engine.spark.connect import limit_retries
 
 if TYPE_CHECKING:
     from pysail.spark import SparkConnectServer
@@ -46,6 +47,8 @@ def start_sail() -> SparkSession:
     host, port = _start_server().listening_address  # type: ignore[misc]
     session = SparkSession.builder.remote(f"sc://{host}:{port}").getOrCreate()
     session.conf.set("spark.sql.session.timeZone", "UTC")
+    # The server ends with Ctrl-C, and no network is between it and the session.
+    limit_retries(session, retries=0)
     note_engine(session, SAIL)
     return session
 
