@@ -4,6 +4,7 @@ Its server has no catalog that lasts: a table has a name in a session, by which 
 and is its folder and its log for all else.
 """
 
+import atexit
 import csv
 import gzip
 import os
@@ -13,7 +14,7 @@ import tempfile
 import uuid
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -37,6 +38,7 @@ _STATEMENTS = ("DELETE", "MERGE")
 _WAY = "only Spark can do that: do it with BACKFILL_ENGINE=spark"
 _STRANGE = re.compile(r"[^\w/.,=+@~ -]")
 """What Sail takes for part of a URL, or of a pattern, in a path."""
+_SCRATCH = "backfill-assets-sail-"
 _BATCH_ROWS = 64 * 1024
 
 
@@ -69,14 +71,14 @@ class SailEngine(Engine):
                         for records in read(uri):
                             paths = pa.repeat(path, records.num_rows)
                             yield records.append_column(FILE_PATH, paths)
-                    except (OSError, EOFError, ValueError, zlib.error) as error:
+                    except (OSError, EOFError, ValueError, csv.Error, zlib.error) as error:
                         raise OSError(f"{uri} can't be read: {error}") from error
 
         return uris.mapInArrow(read_in_tasks, schema.add(FILE_PATH, T.StringType()))
 
     def keep(self, frame: DataFrame) -> DataFrame:
         """Writes a frame to scratch files, as Sail persists nothing, and reads them."""
-        folder = _find_scratch(os.getpid()) / uuid.uuid4().hex
+        folder = _find_scratch() / uuid.uuid4().hex
         frame.write.option("compression", "lz4").parquet(str(folder))
         # Of no rows Sail may write no file, which would say the columns.
         is_there = any(folder.glob("*.parquet"))
@@ -179,13 +181,18 @@ SAIL = SailEngine()
 
 def remove_scratch() -> None:
     """Removes the scratch files of processes that were killed."""
-    for folder in _find_scratch(0).parent.glob("*"):
-        if folder.name.isdecimal() and not psutil.pid_exists(int(folder.name)):
+    for folder in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*"):
+        process = folder.name.removeprefix(_SCRATCH).partition("-")[0]
+        if process.isdecimal() and not psutil.pid_exists(int(process)):
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _find_scratch(process: int) -> Path:
-    return Path(tempfile.gettempdir(), "backfill-assets-sail", str(process))
+@cache
+def _find_scratch() -> Path:
+    """Finds the folder of this process, which only its user can read."""
+    folder = tempfile.mkdtemp(prefix=f"{_SCRATCH}{os.getpid()}-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def _pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -250,7 +257,7 @@ def _read_csv(
     if options["header"]:
         del lines[:1]
     width, null = len(schema) - 1, options["nullValue"]
-    quote, escape = str(options["quote"]), str(options["escape"])
+    quotechar, escapechar = str(options["quote"]), str(options["escape"])
     for first in range(0, len(lines), _BATCH_ROWS):
         batch = lines[first : first + _BATCH_ROWS]
         rows: list[list[str | None]] = []
@@ -259,8 +266,8 @@ def _read_csv(
                 csv.reader(
                     [line],
                     delimiter=str(options["sep"]),
-                    quotechar=quote,
-                    escapechar=None if escape == quote else escape,
+                    quotechar=quotechar,
+                    escapechar=None if escapechar == quotechar else escapechar,
                 )
             )
             read = [None if value == null else value for value in values[:width]]
