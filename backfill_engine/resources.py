@@ -114,14 +114,12 @@ class SparkResource(LazyPySparkResource):
 
     def _find_engine(self, settings: Settings) -> str:
         """Finds the engine: of the run's tags, the resource's configuration, the environment."""
-        tagged = self._tagged_engine
-        if tagged is None:
-            return "spark" if self._tagged_remote else (self.engine or settings.engine)
-        if tagged not in get_args(EngineName):
-            raise SettingsError(
-                f"tag {ENGINE_TAG}={tagged}: choose one of {', '.join(get_args(EngineName))}"
-            )
-        return tagged
+        if self._tagged_engine is None and self._tagged_remote is not None:
+            return "spark"
+        engine = self._tagged_engine or self.engine or settings.engine
+        if engine not in (known := get_args(EngineName)):
+            raise SettingsError(f"engine={engine}: choose one of {', '.join(known)}")
+        return engine
 
 
 _started: list[SparkSession] = []

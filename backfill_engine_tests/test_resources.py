@@ -84,12 +84,16 @@ def test_an_engine_that_there_is_not_is_refused() -> None:
     def start(spark: SparkResource) -> None:
         _ = spark.spark_session
 
-    @job(resource_defs={"spark": SparkResource()})
+    @job
     def work() -> None:
         start()
 
-    with pytest.raises(SettingsError, match=r"engine=duckdb: choose one of spark, sail"):
-        work.execute_in_process(tags={ENGINE_TAG: "duckdb"})
+    for resource, tags in (
+        (SparkResource(), {ENGINE_TAG: "duckdb"}),
+        (SparkResource(engine="duckdb"), {}),
+    ):
+        with pytest.raises(SettingsError, match="engine=duckdb: choose one of spark, sail"):
+            work.execute_in_process(tags=tags, resources={"spark": resource})
 
 
 def test_sail_and_a_server_are_not_asked_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
