@@ -111,6 +111,7 @@ def test_what_their_program_changes_makes_stale_what_reads_it_and_nothing_else(
     assert lake.find_stale() == []
 
 
+@pytest.mark.only_spark
 @pytest.mark.spark
 def test_a_table_that_the_catalog_moved_is_read_only_once_its_location_is_declared(
     spark: SparkSession, lake: Lake, tmp_path: Path, instance: DagsterInstance
