@@ -93,7 +93,9 @@ class SailEngine(Engine):
             shutil.rmtree(folder, ignore_errors=True)
 
     def create_table(self, spark: SparkSession, table: NewTable) -> None:
-        """Creates a table by a name in this session."""
+        """Creates a table by a name in this session, unless another one made it."""
+        if DeltaTable.is_deltatable(table.uri):
+            return  # Sail would take its dates for other types than the declared ones.
         if found := _STRANGE.search(table.uri.partition("://")[2] or table.uri):
             self.require(f"a table at {table.uri}, with {found[0]} in its path,")
         if re.search(r"\b(VAR)?CHAR\(", table.columns):
