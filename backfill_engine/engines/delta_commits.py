@@ -30,13 +30,13 @@ def write_empty_commit(uri: str, user_metadata: str) -> None:
     Raises:
         TableError: if somebody else has made this version meanwhile; nothing was written.
     """
-    said = {
+    info = {
         "operation": "WRITE",
         "operationParameters": {"mode": "Append"},
         "isBlindAppend": True,
         "userMetadata": user_metadata,
     }
-    _write(DeltaTable(uri), uri, said)
+    _write(DeltaTable(uri), uri, info)
 
 
 def write_new_columns(uri: str, fields: Sequence[Mapping[str, Any]]) -> None:
@@ -62,18 +62,18 @@ def write_new_columns(uri: str, fields: Sequence[Mapping[str, Any]]) -> None:
         "configuration": stored.configuration,
         "createdTime": stored.created_time,
     }
-    said = {"operation": "ADD COLUMNS", "operationParameters": {"columns": json.dumps(fields)}}
-    _write(table, uri, said, {"metaData": metadata})
+    info = {"operation": "ADD COLUMNS", "operationParameters": {"columns": json.dumps(fields)}}
+    _write(table, uri, info, {"metaData": metadata})
 
 
 def _write(
-    table: DeltaTable, uri: str, said: Mapping[str, Any], *actions: Mapping[str, Any]
+    table: DeltaTable, uri: str, info: Mapping[str, Any], *actions: Mapping[str, Any]
 ) -> None:
     version, now = table.version() + 1, time.time_ns() // 1_000_000
     # In a table that has times in its commits, each is later than the one before.
     times = {"inCommitTimestamp": max(now, _read_timestamp(uri, version - 1) + 1)}
-    info = {"commitInfo": {**times, "timestamp": now, **said}}
-    content = "".join(f"{json.dumps(action)}\n" for action in (info, *actions)).encode()
+    first = {"commitInfo": {**times, "timestamp": now, **info}}
+    content = "".join(f"{json.dumps(action)}\n" for action in (first, *actions)).encode()
     if not _create(uri, _name_commit(version), content):
         raise TableError(
             f"another writer has made version {version} of {uri}: run this again; nothing was "
@@ -91,8 +91,8 @@ def _read_timestamp(uri: str, version: int) -> int:
         content = local_path(join_uri(uri, _name_commit(version))).read_bytes()
     else:
         content = bytes(obstore.get(from_url(uri), _name_commit(version)).bytes())
-    said = json.loads(content.partition(b"\n")[0]).get("commitInfo", {})
-    return int(said.get("inCommitTimestamp") or said.get("timestamp") or 0)
+    info = json.loads(content.partition(b"\n")[0]).get("commitInfo", {})
+    return int(info.get("inCommitTimestamp") or info.get("timestamp") or 0)
 
 
 def _create(uri: str, name: str, content: bytes) -> bool:

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from backfill_engine.audit_columns import ENGINE_PREFIX
+
+if TYPE_CHECKING:  # What reads declarations alone loads no Spark.
+    from pyspark.sql import DataFrame, SparkSession
 
 FILE_PATH = f"{ENGINE_PREFIX}file_path"
 """STRING column of a landed record: the path of its file, percent-encoded."""
@@ -77,7 +78,7 @@ class Engine(Protocol):
 
     tells_mistyped_json: bool
 
-    def read_files(self, spark: SparkSession, files: LandedFiles) -> DataFrame:
+    def read_files(self, spark: "SparkSession", files: LandedFiles) -> "DataFrame":
         """Reads landed files; returns their columns, and `FILE_PATH`.
 
         Raises:
@@ -85,7 +86,7 @@ class Engine(Protocol):
         """
         ...
 
-    def keep(self, frame: DataFrame) -> DataFrame:
+    def keep(self, frame: "DataFrame") -> "DataFrame":
         """Keeps the rows of a frame, so that what is measured is what is published.
 
         Returns:
@@ -93,24 +94,24 @@ class Engine(Protocol):
         """
         ...
 
-    def release(self, kept: DataFrame) -> None:
+    def release(self, kept: "DataFrame") -> None:
         """Lets go of what `keep` returned."""
         ...
 
-    def create_table(self, spark: SparkSession, table: NewTable) -> None:
+    def create_table(self, spark: "SparkSession", table: NewTable) -> None:
         """Creates a table, empty, unless it is there."""
         ...
 
-    def append(self, frame: DataFrame, uri: str) -> None:
+    def append(self, frame: "DataFrame", uri: str) -> None:
         """Appends rows to the table at `uri`, and adds columns that the table lacks."""
         ...
 
-    def add_columns(self, spark: SparkSession, uri: str, columns: str) -> None:
+    def add_columns(self, spark: "SparkSession", uri: str, columns: str) -> None:
         """Adds the columns of a DDL, which may be null, to the table at `uri`."""
         ...
 
     def run_statement(
-        self, spark: SparkSession, uri: str, statement: str, **frames: DataFrame
+        self, spark: "SparkSession", uri: str, statement: str, **frames: "DataFrame"
     ) -> None:
         """Runs a statement on the table at `uri`, which it calls `{table}`.
 
@@ -122,13 +123,13 @@ class Engine(Protocol):
         """
         ...
 
-    def read_ahead(self, spark: SparkSession, uri: str) -> None:
+    def read_ahead(self, spark: "SparkSession", uri: str) -> None:
         """Reads the log at `uri`, if whoever comes next then finds it read."""
         ...
 
     def overwrite(
         self,
-        frame: DataFrame,
+        frame: "DataFrame",
         uri: str,
         predicate: str | None,
         *,
@@ -151,7 +152,7 @@ class Engine(Protocol):
         """
         ...
 
-    def vacuum(self, spark: SparkSession, uri: str) -> None:
+    def vacuum(self, spark: "SparkSession", uri: str) -> None:
         """Removes the files that no version within the retention of the table at `uri` needs."""
         ...
 

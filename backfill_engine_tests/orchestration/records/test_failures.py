@@ -118,7 +118,7 @@ def test_a_query_without_memory_names_the_way() -> None:
     error = SparkConnectGrpcException(
         "Resources exhausted: Failed to allocate additional 512.0 KB for ExternalSorter[0]"
     )
-    said = describe_known_cause(error)
-    assert said is not None
-    assert "BACKFILL_CHUNK_BYTES" in said
-    assert "--engine spark" in said
+    described = describe_known_cause(error)
+    assert described is not None
+    assert "BACKFILL_CHUNK_BYTES" in described
+    assert "--engine spark" in described
