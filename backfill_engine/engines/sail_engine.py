@@ -81,9 +81,11 @@ class SailEngine(Engine):
         folder = _find_scratch() / uuid.uuid4().hex
         frame.write.option("compression", "lz4").parquet(str(folder))
         # Of no rows Sail may write no file, which would say the columns.
-        is_there = any(folder.glob("*.parquet"))
-        spark, schema = frame.sparkSession, frame.schema
-        kept = spark.read.parquet(str(folder)) if is_there else spark.createDataFrame([], schema)
+        spark = frame.sparkSession
+        if any(folder.glob("*.parquet")):
+            kept = spark.read.parquet(str(folder))
+        else:
+            kept = spark.createDataFrame([], frame.schema)
         self._kept[id(kept)] = folder
         return kept
 
