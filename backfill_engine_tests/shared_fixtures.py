@@ -49,12 +49,17 @@ hypothesis.settings.load_profile("no_deadline")
 # Fixtures that start Spark, and what a module imports to run commands, which start their own.
 _STARTERS = frozenset({"spark", "january", "Project", "run_page"})
 
+# Rooms that see of an engine what is published, and no frame.
+_OUTER_ROOMS = frozenset({"cli", "deploy", "docs", "extras", "orchestration", "pipeline"})
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Iterator[None]:
     """Marks with `spark` what starts Spark; `make check` runs the others where none can start.
+
+    And with `either_engine` what `make test` runs on Sail alone.
 
     Of the drills those files come first that have the fewest tests. They take as long as others
     do, and a process that has one or two tests left is given its next file: at the end that file
@@ -67,6 +72,8 @@ def pytest_collection_modifyitems(
             test.add_marker("spark")
         if test.path.parent.name == "spark":
             test.add_marker("only_spark")
+        if _OUTER_ROOMS & {*test.path.parts} and not test.get_closest_marker("only_spark"):
+            test.add_marker("either_engine")
     yield
     if not config.getoption("loadscopereorder", default=True):
         tests = Counter(test.path for test in items)

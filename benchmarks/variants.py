@@ -40,6 +40,7 @@ class Variant:
 
 BARE_RANGE = Variant("a", "bare-range", "bare PySpark, the range in one write a layer")
 DAGSTER_RANGE = Variant("b", "dagster-range", "backfill_assets, one range run")
+SAIL_RANGE = Variant("f", "sail-range", "backfill_assets on Sail, one range run")
 BARE_DAILY = Variant("c", "bare-daily", "bare PySpark, one write a day and layer", longest_days=31)
 DAGSTER_EMPTY = Variant(
     "d", "dagster-empty", "Dagster alone, a range run of empty assets", writes_tables=False
@@ -48,7 +49,7 @@ DAGSTER_CHECKED = Variant(
     "e", "dagster-checked", "as d, with the project's events", writes_tables=False
 )
 
-VARIANTS = (BARE_RANGE, DAGSTER_RANGE, DAGSTER_EMPTY, DAGSTER_CHECKED, BARE_DAILY)
+VARIANTS = (BARE_RANGE, DAGSTER_RANGE, SAIL_RANGE, DAGSTER_EMPTY, DAGSTER_CHECKED, BARE_DAILY)
 """In the order in which they take turns."""
 
 
@@ -81,7 +82,7 @@ def prepare_command(variant: Variant, *, days: int, landing: Path, scratch: Path
         return Command(arguments, _build_environment({}))
     home = scratch / "dagster_home"
     prepare_home(home)
-    if variant is DAGSTER_RANGE:
+    if variant in (DAGSTER_RANGE, SAIL_RANGE):
         module = "backfill_assets.definitions"
         selection = ",".join(f'key:"{table.key}"' for table in TABLES)
     else:
@@ -96,6 +97,7 @@ def prepare_command(variant: Variant, *, days: int, landing: Path, scratch: Path
         "DAGSTER_HOME": str(home),
         "BACKFILL_LANDING": str(landing),
         "BACKFILL_WAREHOUSE": str(warehouse),
+        **({"BACKFILL_ENGINE": "sail"} if variant is SAIL_RANGE else {}),
     }
     return Command(arguments, _build_environment(settings))
 

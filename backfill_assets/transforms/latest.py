@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from backfill_engine.audit_columns import DUPLICATES, ENGINE_PREFIX
 
-_RANK = f"{ENGINE_PREFIX}rank"
+_FOLLOWED = f"{ENGINE_PREFIX}followed"
 
 
 def keep_latest(records: DataFrame, key: Sequence[str], order: Sequence[str]) -> DataFrame:
@@ -26,12 +26,17 @@ def keep_latest(records: DataFrame, key: Sequence[str], order: Sequence[str]) ->
         same key this one replaced.
     """
     others = [name for name in records.columns if name not in (*key, *order)]
-    of_key = Window.partitionBy(*key)
-    ranked = of_key.orderBy(*(F.col(name).desc_nulls_last() for name in (*order, *others)))
+    ascending = Window.partitionBy(*key).orderBy(
+        *(F.col(name).asc_nulls_first() for name in (*order, *others))
+    )
     return (
         records.withColumns(
-            {_RANK: F.row_number().over(ranked), DUPLICATES: F.count("*").over(of_key) - 1}
+            {
+                # A number before it, in the same order, so that no engine holds all rows at once.
+                DUPLICATES: F.row_number().over(ascending).cast("bigint") - 1,
+                _FOLLOWED: F.lead(F.lit(1)).over(ascending),
+            }
         )
-        .where(F.col(_RANK) == 1)
-        .drop(_RANK)
+        .where(F.col(_FOLLOWED).isNull())
+        .drop(_FOLLOWED)
     )

@@ -38,6 +38,7 @@ from backfill_engine.transforms.json_values import (
     SHORT_EXPONENT,
     WHOLE,
 )
+from backfill_engine.transforms.line_batches import BatchReader
 
 Convert: TypeAlias = Callable[[Any], Any]
 """Returns a JSON value as one of a type; None if it isn't one."""
@@ -113,28 +114,32 @@ class LineParser:
             schema: of what is returned: the other columns, the fields, and the audit columns.
         """
         converters = [build_converter(field) for field in self.fields]
+        reader = BatchReader(self.fields, converters)
         for batch in batches:
-            lines = batch.column(batch.schema.get_field_index(LANDED_LINE)).to_pylist()
-            parsed = [self.parse(line, converters) for line in lines]
-            by_field = zip(*(line.values for line in parsed), strict=True)
-            columns = {
-                field.name: values for field, values in zip(self.fields, by_field, strict=False)
-            }
-            columns |= {
-                REJECTED_LINE: [line.removeprefix(NOT_UTF8) for line in lines],
-                REJECT_REASON: [line.reason for line in parsed],
-                FIELDS_SEEN: [line.keys for line in parsed],
-            }
-            kept = set(batch.schema.names) - set(columns)
+            lines = batch.column(batch.schema.get_field_index(LANDED_LINE))
+            if (read := reader.read(lines, schema)) is not None:
+                reasons = pa.nulls(len(lines), pa.string())
+                columns = {**read, REJECTED_LINE: lines, REJECT_REASON: reasons}
+            else:
+                columns = self._parse_each(lines.to_pylist(), converters, schema)
             yield pa.RecordBatch.from_arrays(
-                [
-                    batch.column(column.name)
-                    if column.name in kept
-                    else pa.array(columns.get(column.name, ()), column.type)
-                    for column in schema
-                ],
+                [columns[name] if name in columns else batch.column(name) for name in schema.names],
                 schema=schema,
             )
+
+    def _parse_each(
+        self, lines: Sequence[str], converters: Sequence[Convert], schema: pa.Schema
+    ) -> dict[str, pa.Array]:
+        parsed = [self.parse(line, converters) for line in lines]
+        values = {
+            field.name: [line.values[at] for line in parsed] for at, field in enumerate(self.fields)
+        }
+        values |= {
+            REJECTED_LINE: [line.removeprefix(NOT_UTF8) for line in lines],
+            REJECT_REASON: [line.reason for line in parsed],
+            FIELDS_SEEN: [line.keys for line in parsed],
+        }
+        return {name: pa.array(found, schema.field(name).type) for name, found in values.items()}
 
     def parse(self, line: str, converters: Sequence[Convert]) -> ParsedLine:
         """Parses one line."""

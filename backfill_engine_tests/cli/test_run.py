@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from dagster import DagsterInstance, DagsterRunStatus
 
+from backfill_engine.lake.locks import hold_lock
+from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.runs.run_tags import (
     CHAIN_TAG,
     CONTINUES_TAG,
@@ -18,6 +20,7 @@ from backfill_engine.orchestration.runs.run_tags import (
 )
 from backfill_engine_tests.commands import Project
 from backfill_engine_tests.landing_zones import copy_days
+from backfill_engine_tests.project import STAGING_FLIGHTS
 
 TABLES = ("raw/flights", "staging/flights", "features/carrier_delays")
 BAD = "2013-01-03"
@@ -89,6 +92,8 @@ def test_ctrl_c_ends_the_run_and_says_what_was_published(landed: Project, tmp_pa
         *("--select", ",".join(TABLES), "--from", "2013-01-06", "--to", "2013-01-07"),
     ]
     with (
+        # So that the run gets no farther, however fast it is.
+        hold_lock(Warehouse(str(project.warehouse)), STAGING_FLIGHTS.place),
         out.open("w") as output,
         subprocess.Popen(
             command,

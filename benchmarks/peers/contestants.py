@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from backfill_engine.spark.session import build_spark_conf
-from benchmarks.variants import BARE_RANGE, DAGSTER_RANGE, FIRST_DAY, Command, prepare_command
+from benchmarks.variants import (
+    BARE_RANGE,
+    DAGSTER_RANGE,
+    FIRST_DAY,
+    SAIL_RANGE,
+    Command,
+    prepare_command,
+)
 
 _DAY = dt.timedelta(days=1)
 _PROJECTS = Path(__file__).with_name("projects")
@@ -48,6 +55,7 @@ class Contestant:
 
 
 PROJECT = Contestant("backfill_assets", "backfill_assets, one range run")
+ON_SAIL = Contestant("backfill_assets-sail", "backfill_assets on Sail, one range run")
 BARE = Contestant("bare-script", "bare PySpark, one write a layer", checks=False)
 SQLMESH_DUCKDB = Contestant(
     "sqlmesh-duckdb",
@@ -94,6 +102,7 @@ SQLMESH_DUCKDB_ORDERS = Contestant(
 
 CONTESTANTS = (
     PROJECT,
+    ON_SAIL,
     BARE,
     SQLMESH_DUCKDB,
     SQLMESH_SPARK,
@@ -103,7 +112,7 @@ CONTESTANTS = (
 )
 """In the order in which they take turns; the first has the contents that the others must have."""
 
-_VARIANTS = {PROJECT: DAGSTER_RANGE, BARE: BARE_RANGE}
+_VARIANTS = {PROJECT: DAGSTER_RANGE, ON_SAIL: SAIL_RANGE, BARE: BARE_RANGE}
 
 
 def prepare_contestant(

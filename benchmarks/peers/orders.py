@@ -20,6 +20,7 @@ from benchmarks.growth_report import TABLES
 from benchmarks.machine import describe_machine
 from benchmarks.peers.contents import check_published
 from benchmarks.peers.contestants import (
+    ON_SAIL,
     PROJECT,
     SQLMESH_DUCKDB_ORDERS,
     Contestant,
@@ -32,7 +33,7 @@ from benchmarks.processes import time_command
 from benchmarks.report import DEFAULT_FOLDER
 from benchmarks.variants import Command
 
-_CONTESTANTS = (PROJECT, SQLMESH_DUCKDB_ORDERS)
+_CONTESTANTS = (PROJECT, ON_SAIL, SQLMESH_DUCKDB_ORDERS)
 _LARGEST_COMPARED = 1
 _HEAP = "4g"
 
