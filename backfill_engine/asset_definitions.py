@@ -74,13 +74,17 @@ from backfill_engine.orchestration.runs.run_tags import WITHHELD_TAG
 from backfill_engine.orchestration.steps import Step
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.resources import build_reader, find_resources, list_resources
-from backfill_engine.rules.finding_names import list_names
 from backfill_engine.rules.verdicts import Check
 from backfill_engine.table_assets import SAME_KEY, TableTranslator, Upstream
 from backfill_engine.tables.declarations import Table
 
 CATALOG = "backfill_engine/catalog"
 """Name under which an asset's metadata has the catalog that it was built of."""
+
+_WITHHOLDS = (
+    "A partition that fails is withheld before it is published, though Dagster calls the check "
+    "non-blocking; a rule that only warns says why."
+)
 
 _QUESTIONS = {
     Check.COMPLETE: "Are all rows there? Counts within bounds, reconciled with the layer above.",
@@ -126,7 +130,7 @@ def build_asset(
             AssetCheckSpec(
                 check.value,
                 asset=asset_key,
-                description=_describe_check(check),
+                description=_describe_check(check, table),
                 partitions_def=partitions_def,
             )
             for check in checks
@@ -208,10 +212,10 @@ def _list_deps(recipe: Recipe, upstreams: Sequence[Upstream]) -> list[AssetDep]:
     return [*tables, AssetDep(find_landing_key(recipe.table), partition_mapping=SAME_KEY)]
 
 
-def _describe_check(check: Check) -> str:
-    """Describes the question that a check answers, and each finding that it may have."""
-    findings = (f"- `{name}`: {name.meaning}; bound: {name.bound}" for name in list_names(check))
-    return "\n".join((_QUESTIONS[check], "", *findings))
+def _describe_check(check: Check, table: Table) -> str:
+    """Describes the question that a check answers, what it does, and the table's rules."""
+    rules = (f"- {rule.describe()}" for rule in table.all_rules if rule.check is check)
+    return "\n".join((_QUESTIONS[check], _WITHHOLDS, "", *rules))
 
 
 def _describe_columns(table: Table) -> TableSchema:

@@ -5,6 +5,7 @@ from backfill_assets.tables.flights import (
     CARRIERS,
     DELAY_DRIFT,
     DELAY_EDGES,
+    DELAYS_SWING,
     ROWS_TO_MEDIAN,
 )
 from backfill_assets.tables.owners import OWNERS
@@ -64,7 +65,7 @@ MEASURED_RULES = (
         at_most=0.1,
     ),
     Agreement("wind_gust", "wind_gust >= wind_speed"),
-    Values("pressure", 870, 1_085, blocking=False),
+    Values("pressure", 870, 1_085, only_warns="no feature reads it"),
     *(
         Variation(column)
         for column in ("temp", "dewp", "humid", "wind_dir", "wind_speed", "pressure")
@@ -92,7 +93,7 @@ RAW_WEATHER = Table(
         Values("temp", -60, 140),
         Values("humid", 0, 100),
         Values("wind_dir", 0, 360),
-        Values("wind_speed", 0, FASTEST_WIND, blocking=False),
+        Values("wind_speed", 0, FASTEST_WIND, only_warns="staging nulls what can't be"),
         Values("visib", 0, 100),
     ),
 )
@@ -114,9 +115,10 @@ STAGING_WEATHER = Table(
     rules=(
         RowCount(at_least=24 * len(STATIONS), at_most=24 * len(STATIONS)),
         Reconciled(total_of="reports"),
-        # Up to 28 % of a day's hours are missing; a station that is silent for a day is a third. A
-        # day with half of them is of no use.
-        Nulls("observed_at", at_most=0.3, blocking=False),
+        # Up to 28 % of a day's hours are missing; a day with half of them is of no use.
+        Nulls(
+            "observed_at", at_most=0.3, only_warns="a station that is silent for a day is a third"
+        ),
         Nulls("temp", at_most=0.5),
         *MEASURED_RULES,
     ),
@@ -145,7 +147,7 @@ DEPARTURE_CONDITIONS = Table(
         Nulls("observed_at", at_most=0.5),
         # At most 5 % of a day's flights, 15 % for the direction of light winds.
         *(
-            Nulls(column, at_most=0.25, blocking=False)
+            Nulls(column, at_most=0.25, only_warns="stations fail, and the rest is of use")
             for column in ("temp", "dewp", "humid", "wind_dir", "wind_speed", "precip", "visib")
         ),
         Agreement(
@@ -156,6 +158,6 @@ DEPARTURE_CONDITIONS = Table(
         *MEASURED_RULES,
         Drift("origin", AIRPORTS),
         Drift("carrier", CARRIERS),
-        Drift("dep_delay", DELAY_EDGES, warn=DELAY_DRIFT, blocking=False),
+        Drift("dep_delay", DELAY_EDGES, warn=DELAY_DRIFT, only_warns=DELAYS_SWING),
     ),
 )

@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from datetime import UTC, datetime
 from functools import partial
@@ -208,6 +208,13 @@ def _describe_left(found: "Verdicts") -> str:
     return f"; {found.up_to_date:,} left as up to date" if found.up_to_date else ""
 
 
+def _list_warnings(warned: Mapping[str, str]) -> str:
+    from backfill_engine.orchestration.instance.ranges import shorten
+
+    lines = [f"{key}: {warnings}" for key, warnings in warned.items()]
+    return "\n".join(shorten(lines, _LISTED))
+
+
 def build_grid(found: "Verdicts") -> Grid:
     """Builds the grid: table, verdict, how many partitions, and which or why."""
     from backfill_engine.orchestration.instance.ranges import shorten
@@ -222,6 +229,7 @@ def build_grid(found: "Verdicts") -> Grid:
         rows = [
             (write_text("published", "green"), table.published, published),
             (write_text("up to date"), table.up_to_date, left),
+            (write_text("warned", "yellow"), len(table.warned), _list_warnings(table.warned)),
         ]
         for held in table.held_back:
             verdict = write_text(held["status"], _COLOURS.get(held["status"], "yellow"))

@@ -14,6 +14,7 @@ from backfill_engine.rules.rule import (
     RowConditions,
     Rule,
     Subject,
+    add_reason,
     quote_name,
     write_number,
 )
@@ -35,13 +36,13 @@ class Nulls(Rule, check=Check.VALID):
         column: its name.
         at_most: absolute bound, 0 to 1.
         spike: bound of the increase over the baseline's median share; None to not compare.
-        blocking: whether a failure withholds.
+        only_warns: why a failure only warns; empty if it withholds.
     """
 
     column: str
     at_most: float = 1.0
     spike: float | None = None
-    blocking: bool = True
+    only_warns: str = ""
 
     @property
     def columns_needed(self) -> Mapping[str, Collection[str]]:
@@ -64,7 +65,7 @@ class Nulls(Rule, check=Check.VALID):
         if self.spike is not None:
             median, partitions = subject.baseline.find_typical_null_share(self.column)
             if partitions < MIN_PARTITIONS and (limit >= 1 or subject.baseline.is_lost):
-                yield subject.without_baseline(name, partitions, blocking=self.blocking)
+                yield subject.without_baseline(name, partitions, blocking=not self.only_warns)
                 return
             if partitions < MIN_PARTITIONS:
                 bound += f", no baseline ({partitions} partitions)"
@@ -72,8 +73,8 @@ class Nulls(Rule, check=Check.VALID):
                 limit = median + self.spike
                 bound = f"at most {limit:.4g}, {self.spike} above the median of {partitions}"
         share = subject.measured.figures.get((NULLS, self.column), 0) / rows
-        outcome = Outcome.of(failed=share > limit, blocking=self.blocking)
-        yield Finding(name, share, bound, outcome)
+        outcome = Outcome.of(failed=share > limit, blocking=not self.only_warns)
+        yield Finding(name, share, add_reason(bound, self.only_warns), outcome)
 
 
 VALUES = FindingName(
@@ -92,13 +93,13 @@ class Values(Rule, check=Check.VALID):
         column: a numeric column.
         low: the lowest value that is possible.
         high: the highest.
-        blocking: whether a failure withholds.
+        only_warns: why a failure only warns; empty if it withholds.
     """
 
     column: str
     low: float
     high: float
-    blocking: bool = True
+    only_warns: str = ""
 
     @property
     def columns_needed(self) -> Mapping[str, Collection[str]]:
@@ -115,7 +116,8 @@ class Values(Rule, check=Check.VALID):
         """Judges how many are out of range."""
         outside = subject.measured.figures.get(self.figure, 0)
         bound = f"0 values outside {format_figure(self.low)} to {format_figure(self.high)}"
-        outcome = Outcome.of(failed=outside > 0, blocking=self.blocking)
+        outcome = Outcome.of(failed=outside > 0, blocking=not self.only_warns)
+        bound = add_reason(bound, self.only_warns)
         yield Finding(VALUES.of(self.column), outside, bound, outcome)
 
 
@@ -134,12 +136,12 @@ class Variation(Rule, check=Check.VALID):
     Attributes:
         column: its name.
         at_least: rows of a partition that is judged; fewer may well be alike.
-        blocking: whether a failure withholds.
+        only_warns: why a failure only warns; empty if it withholds.
     """
 
     column: str
     at_least: int = 20
-    blocking: bool = False
+    only_warns: str = ""
 
     @property
     def columns_needed(self) -> Mapping[str, Collection[str]]:
@@ -159,8 +161,8 @@ class Variation(Rule, check=Check.VALID):
         """Judges whether there are two values; a column of nulls is for `Nulls` to judge."""
         if subject.measured.rows >= self.at_least:
             varies = subject.measured.figures.get(self.figure, 1)
-            outcome = Outcome.of(failed=not varies, blocking=self.blocking)
-            bound = "1: not all values are the same"
+            outcome = Outcome.of(failed=not varies, blocking=not self.only_warns)
+            bound = add_reason("1: not all values are the same", self.only_warns)
             yield Finding(VARIES.of(self.column), varies, bound, outcome)
 
 
@@ -183,13 +185,13 @@ class Agreement(Rule, check=Check.VALID):
         column: the column in question, for the name.
         condition: SQL over columns of the row; a row agrees unless it is false.
         at_most: bound of the share of rows that don't, 0 to 1.
-        blocking: whether a failure withholds.
+        only_warns: why a failure only warns; empty if it withholds.
     """
 
     column: str
     condition: str
     at_most: float = 0.01
-    blocking: bool = False
+    only_warns: str = ""
 
     @property
     def columns_needed(self) -> Mapping[str, Collection[str]]:
@@ -206,5 +208,6 @@ class Agreement(Rule, check=Check.VALID):
         if rows := subject.measured.rows:
             share = subject.measured.figures.get(self.figure, 0) / rows
             bound = f"at most {self.at_most} of the rows against: {self.condition}"
-            outcome = Outcome.of(failed=share > self.at_most, blocking=self.blocking)
+            bound = add_reason(bound, self.only_warns)
+            outcome = Outcome.of(failed=share > self.at_most, blocking=not self.only_warns)
             yield Finding(AGREES.of(self.column), share, bound, outcome)

@@ -11,6 +11,7 @@ from backfill_engine.rules.rule import (
     RowConditions,
     Rule,
     Subject,
+    add_reason,
     quote_name,
 )
 from backfill_engine.rules.verdicts import Check, Finding, Outcome, format_figure
@@ -46,8 +47,9 @@ class RowCount(Rule, check=Check.COMPLETE, kw_only=True):
         at_most: upper bound; None for none.
         ratio: bounds of rows / median rows of its peers in the baseline; the grain says which
             partitions are peers. None to not compare.
-        ratio_blocks: whether the ratio withholds; the absolute bounds always do. Of a partition of
-            which more is yet to land it never does, and that this has few rows is no warning.
+        ratio_only_warns: why the ratio only warns; empty if it withholds, as the absolute bounds
+            always do. Of a partition of which more is yet to land it never does, and that this has
+            few rows is no warning.
         withhold_below: ratio below which it withholds although it only warns otherwise; None for
             none.
     """
@@ -55,7 +57,7 @@ class RowCount(Rule, check=Check.COMPLETE, kw_only=True):
     at_least: int = 1
     at_most: int | None = None
     ratio: tuple[float, float] | None = None
-    ratio_blocks: bool = True
+    ratio_only_warns: str = ""
     withhold_below: float | None = None
 
     def judge(self, subject: Subject) -> Findings:
@@ -76,7 +78,7 @@ class RowCount(Rule, check=Check.COMPLETE, kw_only=True):
         everyone = subject.baseline.find_typical_rows()
         peers = subject.baseline.find_typical_rows(peers_of=subject.key)
         if everyone.partitions < MIN_PARTITIONS:
-            blocking = self.ratio_blocks or self.withhold_below is not None
+            blocking = not self.ratio_only_warns or self.withhold_below is not None
             return subject.without_baseline(ROW_COUNT_RATIO, everyone.partitions, blocking=blocking)
         typical, whose = peers, f"{peers.partitions} of {subject.peers}"
         if peers.partitions == 0:
@@ -85,10 +87,12 @@ class RowCount(Rule, check=Check.COMPLETE, kw_only=True):
         far_below = self.withhold_below is not None and ratio < self.withhold_below
         bound = f"{low} to {high} times {format_figure(typical.median)}, the median of {whose}"
         unfinished = subject.landed is not None and bool(subject.landed.unfinished)
-        blocking = (self.ratio_blocks or far_below) and not unfinished
+        blocking = (not self.ratio_only_warns or far_below) and not unfinished
         failed = far_below or not low <= ratio <= high
         if failed and ratio < low and not blocking and subject.provisional:
             bound, failed = f"{bound}; few, as {subject.provisional}", False
+        elif not far_below:
+            bound = add_reason(bound, self.ratio_only_warns)
         outcome = Outcome.of(failed=failed, blocking=blocking)
         return Finding(ROW_COUNT_RATIO, ratio, bound, outcome)
 
@@ -118,11 +122,11 @@ class Shrink(Rule, check=Check.COMPLETE, kw_only=True):
 
     Attributes:
         at_most: share of the published rows, and of the bytes that they were computed from.
-        blocking: whether a failure withholds.
+        only_warns: why a failure only warns; empty if it withholds.
     """
 
     at_most: float = 0.5
-    blocking: bool = True
+    only_warns: str = ""
 
     def judge(self, subject: Subject) -> Findings:
         """Judges only where rows are published already."""
@@ -137,11 +141,12 @@ class Shrink(Rule, check=Check.COMPLETE, kw_only=True):
 
     def _judge(self, rule: str, now: int, before: int, what: str) -> Finding:
         share = max(0.0, 1 - now / before)
+        bound = f"at most {self.at_most} of {before:,} {what} may vanish: {now:,} are left"
         return Finding(
             rule,
             share,
-            f"at most {self.at_most} of {before:,} {what} may vanish: {now:,} are left",
-            Outcome.of(failed=share > self.at_most, blocking=self.blocking),
+            add_reason(bound, self.only_warns),
+            Outcome.of(failed=share > self.at_most, blocking=not self.only_warns),
         )
 
 

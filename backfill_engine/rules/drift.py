@@ -15,6 +15,7 @@ from backfill_engine.rules.rule import (
     RowConditions,
     Rule,
     Subject,
+    add_reason,
     quote_name,
     write_number,
     write_text,
@@ -28,7 +29,7 @@ DRIFT = FindingName(
         "PSI of the column's values over fixed bins or names, against the partition's published "
         "version, else the baseline"
     ),
-    bound="below `warn`; from `fail` on withheld, if it blocks",
+    bound="below `warn`; from `fail` on withheld, unless it only warns",
     cure="look which bins changed: another unit, lost or new names; accept a real change",
 )
 
@@ -45,8 +46,9 @@ class Drift(Rule, check=Check.STABLE):
         edges: ascending numbers, of which n make n+1 bins, each from its lower edge, included; or
             names, a bin each, and one for all others.
         warn: PSI from which on it warns.
-        fail: PSI from which on it withholds, if it is blocking.
-        blocking: whether it withholds; False where the column swings by nature.
+        fail: PSI from which on it withholds, if it doesn't only warn.
+        only_warns: why it never withholds, as of a column that swings by nature; empty if it
+            does.
         weight: a column of integers, of which each row counts so many values, as of a row that
             sums up many; None for one value a row.
     """
@@ -55,7 +57,7 @@ class Drift(Rule, check=Check.STABLE):
     edges: tuple[float, ...] | tuple[str, ...]
     warn: float = 0.1
     fail: float = 0.25
-    blocking: bool = True
+    only_warns: str = ""
     weight: str | None = None
 
     @property
@@ -103,7 +105,7 @@ class Drift(Rule, check=Check.STABLE):
         if _count_values(reference) < MIN_VALUES:
             reference, count = subject.baseline.sum_histograms(self.histogram, self.bins)
             if count < MIN_PARTITIONS:
-                yield subject.without_baseline(name, count, blocking=self.blocking)
+                yield subject.without_baseline(name, count, blocking=not self.only_warns)
                 return
             whose = f"the baseline of {count}"
         psi = self.compare(histogram, reference)
@@ -111,10 +113,10 @@ class Drift(Rule, check=Check.STABLE):
             fewer = min(_count_values(histogram), _count_values(reference))
             yield Finding(name, None, f"too few rows ({fewer} of {MIN_VALUES})", Outcome.PASSED)
             return
-        bound = f"below {self.warn}, against {whose}"
-        if self.blocking:
-            bound = f"below {self.fail}, warning from {self.warn}, against {whose}"
-        withheld = self.blocking and psi >= self.fail
+        bound = f"below {self.fail}, warning from {self.warn}, against {whose}"
+        if self.only_warns:
+            bound = add_reason(f"below {self.warn}, against {whose}", self.only_warns)
+        withheld = not self.only_warns and psi >= self.fail
         outcome = Outcome.of(failed=withheld or psi >= self.warn, blocking=withheld)
         yield Finding(name, psi, bound, outcome)
 

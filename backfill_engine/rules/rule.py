@@ -5,7 +5,7 @@ And how names, numbers and texts are written in these, as Spark SQL.
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from typing import ClassVar, TypeAlias, dataclass_transform
 
 from backfill_engine.rules.measured import (
@@ -96,6 +96,7 @@ class Subject:
 
 
 @dataclass_transform(frozen_default=True)
+@dataclass(frozen=True)
 class Rule(ABC):
     """Demands something of the partitions of a table.
 
@@ -111,6 +112,20 @@ class Rule(ABC):
     def __init_subclass__(cls, *, check: Check, kw_only: bool = False) -> None:
         dataclass(frozen=True, kw_only=kw_only)(cls)
         cls.check = check
+
+    def describe(self) -> str:
+        """Writes it as it is declared, and after that why it only warns, if it does."""
+        given: list[str] = []
+        reasons = ""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name.endswith("only_warns"):
+                reasons += add_reason("", value)
+            elif field.default is MISSING:
+                given.append(repr(value))
+            elif value != field.default:
+                given.append(f"{field.name}={value!r}")
+        return f"`{type(self).__name__}({', '.join(given)})`{reasons}"
 
     @property
     def columns_needed(self) -> Mapping[str, Collection[str]]:
@@ -147,6 +162,11 @@ class Rule(ABC):
         Args:
             subject: the partition; one without rows has no `measured.figures`.
         """
+
+
+def add_reason(bound: str, only_warns: str) -> str:
+    """Adds to a bound why passing it only warns, if it does."""
+    return f"{bound}; only warns: {only_warns}" if only_warns else bound
 
 
 INTEGERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})

@@ -108,6 +108,16 @@ class Verdict:
             finding for finding in self.findings[check] if finding.outcome is Outcome.FAILED
         )
 
+    @property
+    def warned(self) -> tuple[Finding, ...]:
+        """Selects the findings of all checks that warned."""
+        return tuple(
+            finding
+            for findings in self.findings.values()
+            for finding in findings
+            if finding.outcome is Outcome.WARNED
+        )
+
     @cached_property
     def withheld(self) -> bool:
         """Tells whether a failed check that isn't accepted keeps it from being published."""

@@ -19,21 +19,22 @@ from backfill_engine.orchestration.runs.run_tags import (
     REASON_TAG,
 )
 from backfill_engine_tests.commands import Project
-from backfill_engine_tests.landing_zones import copy_days
+from backfill_engine_tests.landing_zones import copy_days, rewrite_records
 from backfill_engine_tests.project import STAGING_FLIGHTS
 
 TABLES = ("raw/flights", "staging/flights", "features/carrier_delays")
-BAD = "2013-01-03"
+BAD, WARNED = "2013-01-03", "2013-01-04"
 RANGE = ("--from", "2013-01-01", "--to", "2013-01-05")
 
 
 @pytest.fixture(scope="module")
 def landed(sample_landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """Seven days have landed, one of them half broken; nothing is published."""
+    """Seven days have landed: one is half broken, one has a field that nobody declared."""
     root = tmp_path_factory.mktemp("run")
     landing = copy_days(sample_landing, root / "landing", first="2013-01-01", count=7)
     folder = landing / "flights" / "year=2013" / "month=01" / "day=03"
     (folder / "broken.json").write_text("{\n" * 400, encoding="utf-8")
+    rewrite_records(landing, WARNED, lambda records: [{**record, "gate": 1} for record in records])
     return Project(root, landing)
 
 
@@ -59,6 +60,8 @@ def test_what_does_not_depend_on_a_bad_day_goes_on_and_the_rest_has_its_reason(
     (withheld,) = found["tables"][0]["held_back"]
     assert (withheld["status"], withheld["ranges"]) == ("withheld", [BAD])
     assert "rejects = " in withheld["reasons"][0]
+    assert [*found["tables"][0]["warned"]] == [WARNED]
+    assert "not declared: gate" in found["tables"][0]["warned"][WARNED]
     # Beside the JSON, it prints a line whenever something changed.
     assert "raw/flights 4 of 5, 1 held back" in ran.stderr
     assert "Traceback" not in ran.stderr

@@ -48,7 +48,7 @@ def test_fewer_than_four_partitions_are_no_baseline(count):
 
 def test_that_others_were_lost_is_no_reason_to_pass():
     published = dict.fromkeys(NEIGHBOURS[:3], PROFILE)
-    warning = Nulls("v", spike=0.05, blocking=False)
+    warning = Nulls("v", spike=0.05, only_warns="it swings")
     verdict = judge(
         build_table(*COMPARING, warning), STRANGE, published=published, is_history_lost=True
     )

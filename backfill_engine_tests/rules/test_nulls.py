@@ -18,7 +18,7 @@ from backfill_engine_tests.rules.judged_days import FAILED, PASSED, WARNED, buil
         (Nulls("n", spike=0.05), 61, "at most 0.06, 0.05 above the median of 4", FAILED),
         (Nulls("n", 0.02, spike=0.05), 21, "at most 0.02", FAILED),
         (Nulls("n", 0.5, spike=0.05), 61, "at most 0.06, 0.05 above the median of 4", FAILED),
-        (Nulls("n", 0.02, blocking=False), 21, "at most 0.02", WARNED),
+        (Nulls("n", 0.02, only_warns="a"), 21, "at most 0.02; only warns: a", WARNED),
     ],
 )
 def test_share_of_nulls_absolute_and_against_the_baseline(rule, nulls, bound, outcome):

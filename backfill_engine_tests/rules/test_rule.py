@@ -36,9 +36,16 @@ def test_a_rule_is_a_value_that_belongs_to_a_check():
 
 def test_code_versions_see_a_rule_with_all_of_its_bounds():
     """They hash what prints of a table's declaration."""
-    assert repr(Nulls("a", 0.5)) == "Nulls(column='a', at_most=0.5, spike=None, blocking=True)"
-    bounds = "at_least=2, at_most=None, ratio=None, ratio_blocks=True, withhold_below=None"
+    assert repr(Nulls("a", 0.5)) == "Nulls(column='a', at_most=0.5, spike=None, only_warns='')"
+    bounds = "at_least=2, at_most=None, ratio=None, ratio_only_warns='', withhold_below=None"
     assert repr(RowCount(at_least=2)) == f"RowCount({bounds})"
+
+
+def test_a_rule_describes_what_was_declared_of_it_and_why_it_only_warns():
+    assert Nothing().describe() == "`Nothing()`"
+    assert Nulls("a", 0.5, spike=0.1).describe() == "`Nulls('a', at_most=0.5, spike=0.1)`"
+    rule = RowCount(ratio=(0.5, 2.0), ratio_only_warns="days are short")
+    assert rule.describe() == "`RowCount(ratio=(0.5, 2.0))`; only warns: days are short"
 
 
 def test_rules_know_of_nothing_above_them():

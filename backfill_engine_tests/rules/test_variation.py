@@ -20,7 +20,7 @@ from backfill_engine_tests.rules.judged_days import (
     [(1, False, PASSED), (0, False, WARNED), (0, True, FAILED)],
 )
 def test_a_column_of_one_value(varies, blocking, outcome):
-    rule = Variation("v", blocking=blocking)
+    rule = Variation("v", only_warns="" if blocking else "it swings")
     verdict = judge(build_table(rule), PartitionMeasures(rows=20, figures={rule.figure: varies}))
     finding = find(verdict, Check.VALID, "varies(v)")
     assert (finding.value, finding.outcome) == (varies, outcome)

@@ -28,7 +28,7 @@ from benchmarks.peers.environments import (
     ensure_environment,
     find_default_cache,
 )
-from benchmarks.peers.report import FLIGHTS, write_page, write_peers_report
+from benchmarks.peers.report import FLIGHTS, SAIL, write_page, write_peers_report
 from benchmarks.peers.results import build_flights, describe_measurement
 from benchmarks.processes import time_command
 from benchmarks.report import DEFAULT_FOLDER
@@ -73,7 +73,7 @@ def main() -> None:
         **describe_measurement(describe_machine(), programs, date=today),
         **build_flights(seconds, unavailable),
     }
-    write_peers_report(FLIGHTS, results, folder)
+    write_peers_report(options.section, results, folder)
 
 
 def install_peers(
@@ -140,6 +140,12 @@ def _parse_arguments() -> argparse.Namespace:
         default=names,
         choices=names,
         help="default: all of them; the project takes part always",
+    )
+    parser.add_argument(
+        "--section",
+        choices=(FLIGHTS, SAIL),
+        default=FLIGHTS,
+        help="which one of the page has the results; default: flights",
     )
     parser.add_argument(
         "--cache",

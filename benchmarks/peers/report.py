@@ -1,4 +1,4 @@
-"""Writes what was measured: `peers.json`, and three sections of the page of performance.
+"""Writes what was measured: `peers.json`, and four sections of the page of performance.
 
 A script writes the section that it measured, and leaves the others as they are.
 """
@@ -12,7 +12,7 @@ from benchmarks.report import describe_briefly
 from benchmarks.sections import write_results, write_section
 
 RESULTS = "peers.json"
-FLIGHTS, ORDERS, TRIALS = "flights", "orders", "trials"
+FLIGHTS, SAIL, ORDERS, TRIALS = "flights", "sail", "orders", "trials"
 _MOST_QUESTIONS = 3
 
 
@@ -20,7 +20,7 @@ def write_peers_report(section: str, results: Mapping[str, Any], folder: Path) -
     """Writes a section into the JSON in `folder`, and then the page beside the folder.
 
     Args:
-        section: `FLIGHTS`, `ORDERS` or `TRIALS`.
+        section: `FLIGHTS`, `SAIL`, `ORDERS` or `TRIALS`.
         results: of this section, with what `describe_measurement` tells.
         folder: where `peers.json` is, or will be.
     """
@@ -91,7 +91,12 @@ def build_trials_table(results: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-_BUILDERS = {FLIGHTS: build_flights_table, ORDERS: list_orders, TRIALS: build_trials_table}
+_BUILDERS = {
+    FLIGHTS: build_flights_table,
+    SAIL: build_flights_table,
+    ORDERS: list_orders,
+    TRIALS: build_trials_table,
+}
 
 
 def _find_markers(section: str) -> tuple[str, str]:

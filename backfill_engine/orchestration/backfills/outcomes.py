@@ -330,6 +330,7 @@ class TableVerdict:
         held_back: those that weren't, by status: how many, their ranges, and the reasons.
         up_to_date: how many were left as they are, as they had been published from the same inputs
             by the same code, or had the same batch appended.
+        warned: by partition, what the published ones were warned about.
     """
 
     table: str
@@ -338,6 +339,7 @@ class TableVerdict:
     published_ranges: Sequence[str]
     held_back: Sequence[Mapping[str, Any]]
     up_to_date: int = 0
+    warned: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -406,10 +408,11 @@ def find_verdicts(
         unrequested = (PAUSED_STATUS, "paused before a run of it was made")
     ended = replace(progress, at_work="")
     outcome = find_outcome(catalog, instance, warehouse, ended, unrequested=unrequested)
-    left = _find_left(warehouse, backfill.chain)
+    certificates = _read_certificates(warehouse, backfill.chain)
+    left = _find_left(certificates)
     idle = {table.table: table.up_to_date for table in plan.tables if table.up_to_date}
     tables = [
-        _judge_table(catalog, key, progress, left, outcome, idle.get(key, 0))
+        _judge_table(catalog, key, progress, left, outcome, idle.get(key, 0), certificates)
         for key in dict.fromkeys((*progress.states, *idle))
     ]
     state = "cancelled" if is_cancelled and outcome.state != "published" else outcome.state
@@ -438,6 +441,7 @@ def _judge_table(
     left: Collection[tuple[str, str]],
     outcome: BackfillOutcome,
     idle: int,
+    certificates: Sequence[Certificate],
 ) -> TableVerdict:
     """Judges a table by what became of its partitions; so many others were not to be run."""
     states = progress.states.get(table, {})
@@ -450,13 +454,26 @@ def _judge_table(
         format_ranges(find_partitions_def(catalog.find_table(table)), published),
         [held_back for held_back in outcome.held_back if held_back["table"] == table],
         len(good) - len(published) + idle,
+        _find_warnings(certificates, table),
     )
 
 
-def _find_left(warehouse: Warehouse, chain: Chain) -> set[tuple[str, str]]:
+def _find_warnings(certificates: Sequence[Certificate], table: str) -> dict[str, str]:
+    """Finds what the last publish of each partition was warned about."""
+    rows = {
+        row.partition: row
+        for certificate in certificates
+        if certificate.asset_key == table
+        for row in certificate.partitions
+        if row.status == "published"
+    }
+    return {key: row.warnings for key, row in sorted(rows.items()) if row.warnings}
+
+
+def _find_left(certificates: Sequence[Certificate]) -> set[tuple[str, str]]:
     """Finds tables and keys of what runs left as it was, and none of them published."""
     left, published = set[tuple[str, str]](), set[tuple[str, str]]()
-    for certificate in _read_certificates(warehouse, chain):
+    for certificate in certificates:
         table, rows = certificate.asset_key, certificate.partitions
         left |= {(table, row.partition) for row in rows if row.is_left}
         published |= {(table, key) for key in certificate.published}

@@ -32,7 +32,7 @@ from backfill_engine.orchestration.instance.partition_definitions import find_as
 from backfill_engine.orchestration.instance.ranges import shorten
 from backfill_engine.publishing.results import PartitionResult, describe_findings
 from backfill_engine.rules.finding_names import find_name
-from backfill_engine.rules.verdicts import Check, Outcome, find_outcome
+from backfill_engine.rules.verdicts import Check, Finding, Outcome, find_outcome
 from backfill_engine.tables.declarations import Table
 
 FINAL_CHANGED = "final partition changed"
@@ -160,7 +160,7 @@ def build_evaluations(
                 severity=(
                     AssetCheckSeverity.ERROR if failed and not accepted else AssetCheckSeverity.WARN
                 ),
-                description=describe_findings(result.verdict.failed(check)) or None,
+                description=describe_findings(_select_remarkable(findings)) or None,
                 metadata=metadata,
                 partition=result.key,
                 blocking=failed and not accepted,
@@ -229,6 +229,7 @@ def build_summaries(
                 find_outcome(result.verdict.findings.get(check, ())) is Outcome.FAILED
                 for result in due
             ),
+            description=_describe_range(due, check),
             metadata={
                 "first partition": min((result.key for result in results), default=""),
                 "last partition": max((result.key for result in results), default=""),
@@ -255,6 +256,26 @@ def build_readable_summary(
         passed=summary.passed,
         metadata=summary.metadata,
     )
+
+
+def _select_remarkable(findings: Sequence[Finding]) -> list[Finding]:
+    """Selects what did not pass, the failed ones first."""
+    found = [finding for finding in findings if finding.outcome is not Outcome.PASSED]
+    return sorted(found, key=lambda finding: finding.outcome is not Outcome.FAILED)
+
+
+def _describe_range(results: Sequence[PartitionResult], check: Check) -> str | None:
+    """Names the partitions that failed or warned; None where all passed."""
+    named: list[str] = []
+    for outcome in (Outcome.FAILED, Outcome.WARNED):
+        keys = [
+            result.key
+            for result in results
+            if find_outcome(result.verdict.findings.get(check, ())) is outcome
+        ]
+        if keys:
+            named.append(f"{outcome}: {', '.join(shorten(keys, _LISTED))}")
+    return "; ".join(named) or None
 
 
 def _count_outcomes(results: Sequence[PartitionResult], check: Check) -> dict[str, int]:

@@ -10,7 +10,7 @@ from backfill_engine.orchestration.instance.partition_definitions import find_pa
 from backfill_engine.orchestration.instance.ranges import build_command, describe_ranges, shorten
 from backfill_engine.orchestration.runs.pausing import Continuation
 from backfill_engine.orchestration.runs.run_options import build_asset_config
-from backfill_engine.publishing.results import PartitionResult, describe_failures
+from backfill_engine.publishing.results import PartitionResult, describe_failures, describe_findings
 from backfill_engine.tables.declarations import Table
 
 _LISTED = 50
@@ -31,6 +31,9 @@ def log_chunk(logger: logging.Logger, table: Table, results: Sequence[PartitionR
     if unchanged := sum(result.unchanged for result in results):
         message += f"; {unchanged} already published, left as they stand"
     logger.info(message)
+    warned = describe_warnings(published)
+    if warned:
+        logger.warning(f"{table.key}: published with warnings:\n" + "\n".join(warned))
     repeated = [result.key for result in results if result.repeated_batch]
     if repeated:
         logger.warning(
@@ -41,6 +44,16 @@ def log_chunk(logger: logging.Logger, table: Table, results: Sequence[PartitionR
     if emptied:
         listed = ", ".join(shorten(emptied, _LISTED))
         logger.warning(f"{table.key}: {listed}: the source has no records; published empty")
+
+
+def describe_warnings(results: Sequence[PartitionResult]) -> list[str]:
+    """Describes what was warned about, a line for each partition, with value and bound."""
+    lines = [
+        f"{result.key}: {describe_findings(warned)}"
+        for result in results
+        if (warned := result.verdict.warned)
+    ]
+    return shorten(lines, _LISTED)
 
 
 def describe_withheld(

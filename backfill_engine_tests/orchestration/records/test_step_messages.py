@@ -8,7 +8,7 @@ import pytest
 from backfill_engine.orchestration.records.step_messages import log_chunk
 from backfill_engine.publishing.results import PartitionResult
 from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.verdicts import Verdict
+from backfill_engine.rules.verdicts import Check, Finding, Outcome, Verdict
 from backfill_engine_tests.pipeline.running import list_days
 from backfill_engine_tests.project import STAGING_FLIGHTS
 
@@ -45,6 +45,19 @@ def test_where_nothing_stood_nothing_is_said_of_that(caplog: pytest.LogCaptureFi
         "as version 7"
     )
     assert "hold this batch already" in warning
+
+
+def test_a_warning_has_its_day_value_and_bound(caplog: pytest.LogCaptureFixture) -> None:
+    finding = Finding("nulls(tailnum)", 0.5, "at most 0.1; only warns: it swings", Outcome.WARNED)
+    other = Finding("rejects", 0.0, "at most 0.01", Outcome.PASSED)
+    warned = replace(
+        build_published(DAYS[1]), verdict=Verdict(DAYS[1], {Check.VALID: (other, finding)})
+    )
+    _, warning = list_messages(caplog, [build_published(DAYS[0]), warned])
+    assert warning == (
+        "staging/flights: published with warnings:\n"
+        "2013-01-02: nulls(tailnum) = 0.5 (at most 0.1; only warns: it swings)"
+    )
 
 
 def list_messages(caplog: pytest.LogCaptureFixture, results: list[PartitionResult]) -> list[str]:
