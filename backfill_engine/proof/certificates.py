@@ -61,9 +61,8 @@ class CertifiedPartition:
         checksum_before: of those.
         checks: outcome by check, of those with rules.
         failures: failed rules with value and bound, in one line; empty if none.
-        warnings: what was warned about, likewise; empty in certificates of earlier versions.
         accepted: reason by failed check that a person let pass.
-        notes: by name of a feature, what it did to the partition.
+        notes: by name of a feature, what it did to the partition; and what was `WARNED` about.
         never_came: of one that is not due, the upstream partitions that it waits for, each as
             `layer/name key`.
         stated_in: the version whose commit keeps the hash of this row, see
@@ -83,7 +82,6 @@ class CertifiedPartition:
     stated_in: int | None = None
     never_came: tuple[str, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
-    warnings: str = ""
 
     @property
     def is_held_back(self) -> bool:

@@ -19,7 +19,7 @@ from backfill_engine.proof.certificates import (
 )
 from backfill_engine.proof.pages import render_certificate
 from backfill_engine.proof.untouched import prove_untouched
-from backfill_engine.publishing.results import PartitionResult, Run, describe_findings
+from backfill_engine.publishing.results import PartitionResult, Run
 from backfill_engine.publishing.statements import describe_result, describe_run
 
 _CLOCKS_DIFFER = timedelta(hours=1)
@@ -170,5 +170,4 @@ def _certify_partition(result: PartitionResult, before: Publish | None) -> Certi
         checksum_before=before.checksum if before else None,
         stated_in=result.stated_in,
         never_came=result.not_due,
-        warnings=describe_findings(result.verdict.warned),
     )

@@ -138,7 +138,7 @@ def _describe_partition(row: CertifiedPartition) -> str:
     before = "" if row.rows_before is None else f"{row.rows_before:,}"
     same = " (as before)" if row.checksum == row.checksum_before else ""
     texts = [f"{check} {outcome}" for check, outcome in row.checks.items() if outcome != "passed"]
-    texts += [found for found in (row.failures, row.warnings) if found]
+    texts += [row.failures] if row.failures else []
     texts += [f"{check} accepted: {reason}" for check, reason in row.accepted.items()]
     texts += [f"{name.replace('_', ' ')}: {text}" for name, text in row.notes.items()]
     version = "" if row.version is None else str(row.version)

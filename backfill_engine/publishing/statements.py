@@ -19,6 +19,7 @@ from backfill_engine.publishing.results import (
     PartitionResult,
     Run,
     describe_failures,
+    describe_findings,
     find_outcomes,
 )
 from backfill_engine.publishing.write_modes.options import WriteOptions
@@ -30,6 +31,9 @@ STATED = (
     *("code_version", "features"),
 )
 """Fields of a certificate that each of its commits vouches for, beside options and inputs."""
+
+WARNED = "warned"
+"""Among the notes of a partition, its warnings with value and bound."""
 
 STATED_OF_PARTITION = ("partition", "rows", "checksum", "checks", "failures", "accepted", "notes")
 """Fields of a partition's row that the commit vouches for which came with its audit."""
@@ -90,6 +94,7 @@ def describe_run(run: Run, *, asset_key: str, table_uri: str, code_version: str)
 
 def describe_result(result: PartitionResult) -> dict[str, Any]:
     """Describes what became of a partition by the fields of `STATED_OF_PARTITION`."""
+    warned = result.verdict.warned
     return {
         "partition": result.key,
         "rows": result.measures.rows,
@@ -97,7 +102,7 @@ def describe_result(result: PartitionResult) -> dict[str, Any]:
         "checks": find_outcomes(result.verdict),
         "failures": describe_failures(result.verdict),
         "accepted": {accepted.check: accepted.reason for accepted in result.verdict.accepted},
-        "notes": result.notes,
+        "notes": {**result.notes, **({WARNED: describe_findings(warned)} if warned else {})},
     }
 
 

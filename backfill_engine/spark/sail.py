@@ -1,6 +1,10 @@
 """A session of Sail, whose server runs in this process and ends with it."""
 
+import ctypes
 import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -44,10 +48,11 @@ def start_sail() -> SparkSession:
         SparkUnavailableError: if Sail isn't installed.
     """
     check_sail()
-    host, port = _start_server().listening_address  # type: ignore[misc]
-    session = SparkSession.builder.remote(f"sc://{host}:{port}").getOrCreate()
-    session.conf.set("spark.sql.session.timeZone", "UTC")
-    # The server ends with Ctrl-C, and no network is between it and the session.
+    with _keep_interrupts():
+        host, port = _start_server().listening_address  # type: ignore[misc]
+        session = SparkSession.builder.remote(f"sc://{host}:{port}").getOrCreate()
+        session.conf.set("spark.sql.session.timeZone", "UTC")
+    # No network is between it and the server.
     limit_retries(session, retries=0)
     note_engine(session, SAIL)
     return session
@@ -61,6 +66,20 @@ def describe_lack_of_memory(error: BaseException) -> str | None:
         "Sail has no memory left for a query: set BACKFILL_CHUNK_BYTES lower, or take --engine "
         "spark; what was published stays"
     )
+
+
+@contextmanager
+def _keep_interrupts() -> Iterator[None]:
+    """Keeps what Ctrl-C does: the server, once it answers, ends by it, and a run's queries with it.
+
+    By the C library, as Python lets only the main thread do it, and a run may have one of its own.
+    """
+    library, kept = ctypes.CDLL(None), ctypes.create_string_buffer(256)
+    library.sigaction(signal.SIGINT, None, kept)
+    try:
+        yield
+    finally:
+        library.sigaction(signal.SIGINT, kept, None)
 
 
 @lru_cache(maxsize=1)

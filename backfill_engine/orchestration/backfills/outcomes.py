@@ -60,6 +60,7 @@ from backfill_engine.proof.certificates import (
     list_documents,
     read_readable,
 )
+from backfill_engine.publishing.statements import WARNED
 from backfill_engine.tables.declarations import Table
 
 _SHOWN_OF_ID = 8
@@ -467,7 +468,7 @@ def _find_warnings(certificates: Sequence[Certificate], table: str) -> dict[str,
         for row in certificate.partitions
         if row.status == "published"
     }
-    return {key: row.warnings for key, row in sorted(rows.items()) if row.warnings}
+    return {key: row.notes[WARNED] for key, row in sorted(rows.items()) if WARNED in row.notes}
 
 
 def _find_left(certificates: Sequence[Certificate]) -> set[tuple[str, str]]:
