@@ -87,7 +87,7 @@ def test_what_does_not_depend_on_a_bad_day_goes_on_and_the_rest_has_its_reason(
         assert json.loads(planned.stdout)["tables"][0]["ranges"] == keys
 
 
-@pytest.mark.only_spark  # On Sail a run that is interrupted in a query is at times called failed.
+@pytest.mark.only_spark  # On Sail one in eight runs ends with a trace of PySpark's client.
 def test_ctrl_c_ends_the_run_and_says_what_was_published(landed: Project, tmp_path: Path) -> None:
     project = landed.copy(tmp_path / "cancelled")
     out = tmp_path / "out.txt"

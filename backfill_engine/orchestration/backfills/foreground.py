@@ -221,15 +221,18 @@ class Foreground:
     def cancel(self) -> None:
         """Ends the run that works, and waits until it has; what it published stays whole.
 
-        A second Ctrl-C doesn't wait for it.
+        A second Ctrl-C doesn't wait for it. It counts as cancelled if the signal has ended what it
+        computed, so that it failed, before it is told.
         """
         if self.execution is None:
             return
+        run = self._find_run()
         with suppress(KeyboardInterrupt):
-            if (run := self._find_run()) and not run.is_finished:
+            if run is not None and not run.is_finished:
                 self.instance.report_run_canceling(run, _CANCELLED)
             self.execution.interrupt()
-        if (run := self._find_run()) and run.status not in _ENDED_BY_ITSELF:
+        run = self.instance.get_run_by_id(run.run_id) if run else self._find_run()
+        if run is not None and run.status not in _ENDED_BY_ITSELF:
             self.instance.report_run_canceled(run, _CANCELLED)
 
     def _look(self, execution: Execution) -> DagsterRun | None:
