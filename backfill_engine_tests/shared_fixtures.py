@@ -50,7 +50,7 @@ hypothesis.settings.load_profile("no_deadline")
 _STARTERS = frozenset({"spark", "january", "Project", "run_page"})
 
 # Rooms that see of an engine what is published, and no frame.
-_OUTER_ROOMS = frozenset({"cli", "deploy", "docs", "extras", "orchestration", "pipeline"})
+_OUTER_ROOMS = frozenset({"cli", "deploy", "docs", "extras", "orchestration", "pipeline", "proof"})
 
 
 @pytest.hookimpl(wrapper=True)

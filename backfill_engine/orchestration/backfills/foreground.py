@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from threading import Thread
+from threading import Event, Thread
 from time import monotonic
 from typing import Any
 
@@ -107,12 +107,15 @@ class Execution(Thread):
 
     Attributes:
         error: what kept the run from being made; what fails within a run, the instance knows.
+        has_ended: is waited for in place of `join`, after which, if Ctrl-C interrupts it, Python
+            takes the thread for ended (bpo-45274).
     """
 
     def __init__(self, execute: Callable[[RangeRun], None], request: RangeRun) -> None:
         super().__init__(daemon=True)
         self._execute, self._request = execute, request
         self.error: BaseException | None = None
+        self.has_ended = Event()
 
     def run(self) -> None:
         """Executes the run; overrides the thread's own method."""
@@ -120,13 +123,15 @@ class Execution(Thread):
             self._execute(self._request)
         except BaseException as error:  # the shell's thread asks for it
             self.error = error
+        finally:
+            self.has_ended.set()
 
     def interrupt(self) -> None:
         """Ends what Spark computes for the run, until the run has ended; a minute at most."""
         deadline = monotonic() + _CANCEL_SECONDS
-        while self.is_alive() and monotonic() < deadline:
+        while not self.has_ended.is_set() and monotonic() < deadline:
             interrupt_sessions()
-            self.join(_LOOK_AGAIN_SECONDS)
+            self.has_ended.wait(_LOOK_AGAIN_SECONDS)
 
 
 @dataclass
@@ -183,7 +188,7 @@ class Foreground:
             self.execution.start()
             run = None
             while run is None or not run.is_finished:
-                self.execution.join(_LOOK_AGAIN_SECONDS)
+                self.execution.has_ended.wait(_LOOK_AGAIN_SECONDS)
                 if self._is_cancelled():
                     self.cancel()
                     return
@@ -193,7 +198,7 @@ class Foreground:
             if is_paused(run) or run.status is DagsterRunStatus.CANCELED:
                 return
             waiting.extendleft(reversed(self._find_continuing(run, request)))
-            self.execution.join()  # it lets go of what the run had
+            self.execution.has_ended.wait()  # it lets go of what the run had
 
     def _find_continuing(self, run: DagsterRun, done: RangeRun) -> list[RangeRun]:
         """Finds the runs that go on where a run withheld partitions, as the sensor does."""
@@ -237,7 +242,7 @@ class Foreground:
 
     def _look(self, execution: Execution) -> DagsterRun | None:
         """Looks at the run that works, until it has ended; None if it isn't made yet."""
-        has_ended = not execution.is_alive()  # before looking: what it did last is not to be missed
+        has_ended = execution.has_ended.is_set()  # before looking, to miss nothing that it did last
         run = self._find_run()
         if not has_ended or (run is not None and run.is_finished):
             return run

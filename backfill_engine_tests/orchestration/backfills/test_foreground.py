@@ -2,10 +2,12 @@
 
 import datetime as dt
 import json
+import os
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from threading import Event
+from threading import Event, Timer
 
 import pytest
 import typer
@@ -17,6 +19,7 @@ from backfill_engine.errors import BackfillError
 from backfill_engine.orchestration.backfills import foreground as foreground_module
 from backfill_engine.orchestration.backfills.cancelling import cancel
 from backfill_engine.orchestration.backfills.foreground import (
+    Execution,
     Foreground,
     RangeRun,
     build_range_runs,
@@ -45,6 +48,22 @@ from backfill_engine_tests.project import CATALOG, defs
 
 GRAPH = defs.get_repository_def().asset_graph
 JANUARY = ("2013-01-01", "2013-01-31")
+
+
+def test_a_run_goes_on_where_ctrl_c_interrupts_who_waits_for_it() -> None:
+    go_on = Event()
+
+    def work(_: RangeRun) -> None:
+        go_on.wait()
+
+    execution = Execution(work, RangeRun((), "", "", {}))
+    execution.start()
+    Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        execution.has_ended.wait(5)
+    assert not execution.has_ended.is_set()
+    go_on.set()
+    assert execution.has_ended.wait(5)
 
 
 def plan_table(key: str, *ranges: tuple[str, str]) -> TablePlan:
