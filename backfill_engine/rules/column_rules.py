@@ -141,7 +141,7 @@ class Variation(Rule, check=Check.VALID):
 
     column: str
     at_least: int = 20
-    only_warns: str = ""
+    only_warns: str = "values may well be alike"
 
     @property
     def columns_needed(self) -> Mapping[str, Collection[str]]:
@@ -191,7 +191,7 @@ class Agreement(Rule, check=Check.VALID):
     column: str
     condition: str
     at_most: float = 0.01
-    only_warns: str = ""
+    only_warns: str = "rows may well differ"
 
     @property
     def columns_needed(self) -> Mapping[str, Collection[str]]:
