@@ -72,7 +72,8 @@ def pytest_collection_modifyitems(
             test.add_marker("spark")
         if test.path.parent.name == "spark":
             test.add_marker("only_spark")
-        if _OUTER_ROOMS & {*test.path.parts} and not test.get_closest_marker("only_spark"):
+        rooms = {*test.path.relative_to(config.rootpath).parts}
+        if _OUTER_ROOMS & rooms and not test.get_closest_marker("only_spark"):
             test.add_marker("either_engine")
     yield
     if not config.getoption("loadscopereorder", default=True):

@@ -1,8 +1,7 @@
 """Names what can be found of a partition: what each finding means, its bound, what to do.
 
-A rule names its findings in its own module; here are those of the engine itself. The check's
-description, the metadata of an evaluation that did not pass and `docs/findings.md` take their words
-from these.
+A rule names its findings in its own module; here are those of the engine itself. The metadata of an
+evaluation that did not pass and `docs/findings.md` take their words from these.
 """
 
 from backfill_engine.rules.verdicts import Check

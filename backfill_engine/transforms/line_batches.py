@@ -39,17 +39,16 @@ class BatchReader:
     fields: Sequence[Column]
     converters: Sequence[Callable[[Any], Any]]
 
-    def read(self, lines: pa.StringArray, schema: pa.Schema) -> Mapping[str, pa.Array] | None:
+    def read(self, texts: Sequence[str], schema: pa.Schema) -> Mapping[str, pa.Array] | None:
         """Reads lines.
 
         Args:
-            lines: without nulls, none of them blank.
+            texts: the lines, none of them blank.
             schema: has the fields.
 
         Returns:
             By name the fields, and `_fields_seen`; None if the parser has to parse these lines.
         """
-        texts = lines.to_pylist()
         if self._options is None or not _are_objects(texts):
             return None
         text = "\n".join(texts).encode()

@@ -117,11 +117,12 @@ class LineParser:
         reader = BatchReader(self.fields, converters)
         for batch in batches:
             lines = batch.column(batch.schema.get_field_index(LANDED_LINE))
-            if (read := reader.read(lines, schema)) is not None:
+            texts = lines.to_pylist()
+            if (read := reader.read(texts, schema)) is not None:
                 reasons = pa.nulls(len(lines), pa.string())
                 columns = {**read, REJECTED_LINE: lines, REJECT_REASON: reasons}
             else:
-                columns = self._parse_each(lines.to_pylist(), converters, schema)
+                columns = self._parse_each(texts, converters, schema)
             yield pa.RecordBatch.from_arrays(
                 [columns[name] if name in columns else batch.column(name) for name in schema.names],
                 schema=schema,

@@ -16,7 +16,8 @@ def test_verdicts_are_whole_at_80_columns() -> None:
     many = [f"2013-{month:02}-01...2013-{month:02}-20" for month in range(1, 11)]
     tables = [
         TableVerdict("features/departure_conditions", 8760, 8759, many, [withheld]),
-        TableVerdict("raw/flights", 2, 1, [DAY], [withheld], warned={DAY: "gate is not declared"}),
+        TableVerdict("raw/flights", 1, 0, [], [withheld]),
+        TableVerdict("raw/weather", 1, 1, [DAY], [], warned={DAY: "gate is not declared"}),
     ]
     out = io.StringIO()
     found = Verdicts(run_id="run", state="held back", only_waits=False, tables=tables)
@@ -28,7 +29,7 @@ def test_verdicts_are_whole_at_80_columns() -> None:
     assert ["", "withheld", "1"] in [row[:3] for row in rows]
     assert ["", "warned", "1"] in [row[:3] for row in rows]
     assert f"{DAY}: gate is not" in [row[3] for row in rows]
-    assert ["raw/flights", "published", "1"] in [row[:3] for row in rows]
+    assert ["raw/flights", "withheld", "1"] in [row[:3] for row in rows]
     reasons = "".join(row[3] for row in rows).replace(" ", "")
     assert why.replace(" ", "") in reasons
     assert "and3more" in reasons

@@ -45,7 +45,7 @@ def read(lines: list[str], fields: tuple[Column, ...]) -> list[list[Any]] | None
     """The values of each line and its keys; None if the batch is left to the parser."""
     converters = [build_converter(field) for field in fields]
     schema = pa.schema([(field.name, TYPES[field.type]) for field in fields])
-    found = BatchReader(fields, converters).read(pa.array(lines, pa.string()), schema)
+    found = BatchReader(fields, converters).read(lines, schema)
     if found is None:
         return None
     columns = [found[name].to_pylist() for name in (*schema.names, FIELDS_SEEN)]
@@ -110,7 +110,7 @@ def test_what_is_declared_without_being_plain_is_left_to_the_parser() -> None:
     for field in (Column("f", "INT", lenient=True), Column("f", "DECIMAL(5,2)")):
         schema = pa.schema([("f", pa.int32())])
         reader = BatchReader((field,), [build_converter(field)])
-        assert reader.read(pa.array(['{"f":1}']), schema) is None
+        assert reader.read(['{"f":1}'], schema) is None
 
 
 def test_a_missing_field_is_no_null_among_the_keys() -> None:

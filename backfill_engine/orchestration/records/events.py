@@ -222,23 +222,21 @@ def build_summaries(
     those that are not due for none. The certificate is to be read in each.
     """
     due = [result for result in results if not result.not_due]
+    by_check = {check: _group_by_outcome(due, check) for check in checks}
     return [
         AssetCheckResult(
             check_name=check.value,
-            passed=not any(
-                find_outcome(result.verdict.findings.get(check, ())) is Outcome.FAILED
-                for result in due
-            ),
-            description=_describe_range(due, check),
+            passed=not keys[Outcome.FAILED],
+            description=_describe_range(keys),
             metadata={
                 "first partition": min((result.key for result in results), default=""),
                 "last partition": max((result.key for result in results), default=""),
-                **_count_outcomes(due, check),
+                **{f"partitions {outcome}": len(found) for outcome, found in keys.items()},
                 **({"partitions not due": len(results) - len(due)} if due != results else {}),
                 **(certificate or {}),
             },
         )
-        for check in checks
+        for check, keys in by_check.items()
     ]
 
 
@@ -264,26 +262,23 @@ def _select_remarkable(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(found, key=lambda finding: finding.outcome is not Outcome.FAILED)
 
 
-def _describe_range(results: Sequence[PartitionResult], check: Check) -> str | None:
+def _describe_range(keys: Mapping[Outcome, Sequence[str]]) -> str | None:
     """Names the partitions that failed or warned; None where all passed."""
-    named: list[str] = []
-    for outcome in (Outcome.FAILED, Outcome.WARNED):
-        keys = [
-            result.key
-            for result in results
-            if find_outcome(result.verdict.findings.get(check, ())) is outcome
-        ]
-        if keys:
-            named.append(f"{outcome}: {', '.join(shorten(keys, _LISTED))}")
+    named = (
+        f"{outcome}: {', '.join(shorten(keys[outcome], _LISTED))}"
+        for outcome in (Outcome.FAILED, Outcome.WARNED)
+        if keys[outcome]
+    )
     return "; ".join(named) or None
 
 
-def _count_outcomes(results: Sequence[PartitionResult], check: Check) -> dict[str, int]:
-    counts = dict.fromkeys((f"partitions {outcome}" for outcome in Outcome), 0)
+def _group_by_outcome(results: Sequence[PartitionResult], check: Check) -> dict[Outcome, list[str]]:
+    """Groups partitions by how a check of which they have findings ended."""
+    keys: dict[Outcome, list[str]] = {outcome: [] for outcome in Outcome}
     for result in results:
         if findings := result.verdict.findings.get(check):
-            counts[f"partitions {find_outcome(findings)}"] += 1
-    return counts
+            keys[find_outcome(findings)].append(result.key)
+    return keys
 
 
 def _describe_consumed(consumed: Consumed) -> dict[str, Any]:
