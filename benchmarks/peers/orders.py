@@ -36,6 +36,8 @@ from benchmarks.variants import Command
 _CONTESTANTS = (PROJECT, ON_SAIL, SQLMESH_DUCKDB_ORDERS)
 _LARGEST_COMPARED = 1
 _HEAP = "4g"
+# Sail's sorts and joins; with Python, Arrow and its threads a run stays below 4 GB, too.
+_POOL = 1_200_000_000
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,7 @@ def _prepare(
         "BACKFILL_ORDER_KEY_STEP": str(buckets.step),
         "BACKFILL_ORDER_KEY_SPACE": str(buckets.space),
         "BACKFILL_SPARK_CONF": f'{{"spark.driver.memory": "{_HEAP}"}}',
+        "SAIL_RUNTIME__MEMORY_POOL__FAIR__MAX_SIZE": str(_POOL),
     }
     return Command(arguments, {**command.environment, **settings}, command.folder)
 
