@@ -49,8 +49,12 @@ hypothesis.settings.load_profile("no_deadline")
 # Fixtures that start Spark, and what a module imports to run commands, which start their own.
 _STARTERS = frozenset({"spark", "january", "Project", "run_page"})
 
-# Rooms that see of an engine what is published, and no frame.
-_OUTER_ROOMS = frozenset({"cli", "deploy", "docs", "extras", "orchestration", "pipeline", "proof"})
+# Rooms that see of an engine what is published, and no frame, as the tests beside the rooms do; and
+# the samples, whose pipelines the parity drill compares on both engines.
+_OUTER_ROOMS = frozenset(
+    {"backfill_assets_tests"}
+    | {"cli", "deploy", "docs", "extras", "orchestration", "pipeline", "proof"}
+)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -72,8 +76,9 @@ def pytest_collection_modifyitems(
             test.add_marker("spark")
         if test.path.parent.name == "spark":
             test.add_marker("only_spark")
-        rooms = {*test.path.relative_to(config.rootpath).parts}
-        if _OUTER_ROOMS & rooms and not test.get_closest_marker("only_spark"):
+        rooms = test.path.relative_to(config.rootpath).parts[:-1]
+        is_outer = len(rooms) == 1 or not _OUTER_ROOMS.isdisjoint(rooms)
+        if is_outer and not test.get_closest_marker("only_spark"):
             test.add_marker("either_engine")
     yield
     if not config.getoption("loadscopereorder", default=True):
