@@ -32,7 +32,7 @@ from backfill_engine.cli.terminal import (
     print_grid,
     write_text,
 )
-from backfill_engine.errors import CertificateError, PartitionRangeError, SettingsError
+from backfill_engine.errors import PartitionRangeError, SettingsError, UnknownRunError
 
 if TYPE_CHECKING:
     from backfill_engine.extras.comparison.diffs import TableDiff
@@ -72,7 +72,7 @@ def certificate(
     else:
         certificates = find_certificates(warehouse, run)
     if not certificates and not verified:
-        raise CertificateError(
+        raise UnknownRunError(
             f"no certificate of {run} below {warehouse.root}/certificates: "
             "`backfill-assets history TABLE` lists the runs of a table"
         )
