@@ -35,12 +35,14 @@ class Case:
         line: how the line goes on after `error: `.
         settings: environment variables without `BACKFILL_`.
         spoil: what happens to the files before.
+        code: that the command ends with: 2 for what can't be asked or set, 1 for what lies there.
     """
 
     arguments: tuple[str, ...]
     line: str
     settings: dict[str, str] = field(default_factory=dict)
     spoil: Callable[[Place], object] = lambda place: None
+    code: int = 2
 
 
 def cut_off(path: Path, *, left: int) -> None:
@@ -78,7 +80,7 @@ def replace_by_folder(path: Path) -> None:
 def spoil(
     path: str, change: Callable[[Path], object], line: str, arguments: tuple[str, ...] = STATUS
 ) -> Case:
-    return Case(arguments, line, spoil=lambda place: change(place.root / path))
+    return Case(arguments, line, spoil=lambda place: change(place.root / path), code=1)
 
 
 def spoil_log(
