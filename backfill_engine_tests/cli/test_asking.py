@@ -147,5 +147,5 @@ def test_a_rollback_says_what_it_undoes_and_asks(asked: Asked) -> None:
     done = asked.do(*ROLL_BACK, "--reason", "INC-9", "--yes")
     assert "hold again what they held at version 1, as version 3" in done
     after = asked.read_log(RAW_FLIGHTS).publishes[LAST].record
-    assert "INC-9" in str(after.features)
+    assert "INC-9" in str(after.notes)
     assert "hold already" in asked.answer(*ROLL_BACK, "--dry-run", code=0)

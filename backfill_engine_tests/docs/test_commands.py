@@ -19,7 +19,8 @@ HEAD = """\
 # Commands
 
 What each command says of itself; `backfill-assets COMMAND --help` explains its options. Every
-failure is one line on stderr and a non-zero exit. `--json` prints what programs read. A run or a
+failure is one line on stderr; the exit is 2 where what is asked can't be, as by wrong arguments or
+settings, else 1. What asks takes `--yes`; without it and without a terminal it exits with 2. `--json` prints what programs read. A run or a
 backfill is named by its id, or by the first eight characters or more of it. For scripts there are
 also `missing`, `watermark`, `pin` and `certificate`, short for `status --missing`, `status
 --watermark`, `history --consistent` and `proof certificate`.

@@ -8,7 +8,7 @@ from dagster import Config, DagsterInstance
 from pydantic import Field
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.errors import PromotionError
+from backfill_engine.errors import PromotionError, SettingsError
 from backfill_engine.extras.versions.described import find_retired, find_version, list_switches
 from backfill_engine.extras.versions.promotions import DriftGates, Promotion
 from backfill_engine.grains.grain import is_in_range
@@ -70,14 +70,14 @@ class PromotionConfig(Config):
         """Finds those of the partitions to be switched that are judged before the rest.
 
         Raises:
-            PromotionError: if none of them lies in the range that is named.
+            SettingsError: if none of them lies in the range that is named.
         """
         if not self.canary:
             return list(keys[-_CANARY:])
         first, last = self.canary[0], self.canary[-1]
         found = [key for key in keys if is_in_range(key, first, last)]
         if not found:
-            raise PromotionError(
+            raise SettingsError(
                 f"no partition to be switched lies in the canary {first}...{last}: they are "
                 f"{keys[0]} to {keys[-1]}"
             )
