@@ -26,7 +26,7 @@ def refuse_empty(parameter: typer.CallbackParam, value: str | None) -> str | Non
 
 SELECT_HELP = (
     "Tables, comma-separated, as raw/flights; or of Dagster's selection language: "
-    'group:staging, key:"raw/*", staging/flights+. Left out: those of the pipelines that have begun.'
+    'group:staging, key:"raw/*", staging/flights+. Left out: those of pipelines that have begun.'
 )
 Select = Annotated[str | None, typer.Option(help=SELECT_HELP, callback=refuse_empty)]
 First = Annotated[str, typer.Option("--from", help="First partition key.")]

@@ -92,9 +92,9 @@ def apply(
 ) -> None:
     """Publish what a rehearsal has shown, here and now, and nothing else.
 
-    Shows them, and asks. They are computed again, audited and published as by `run`. One is withheld if it is
-    not as rehearsed, or if what is published is no longer what it was compared with. After a crash
-    the same command goes on.
+    Shows the partitions, and asks. They are computed again, audited and published as by `run`. One
+    is withheld if it is not as rehearsed, or if what is published is no longer what it was compared
+    with. After a crash the same command goes on.
 
     Exit as `run`.
 

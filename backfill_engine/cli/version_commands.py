@@ -82,10 +82,10 @@ def promote(
 ) -> None:
     """Serve another version of a table to its consumers, whole and in one commit.
 
-    Says what that replaces, and asks. First a canary range is computed, audited and compared, then all other partitions, then what
-    reads the table. Nothing changes if a partition is missing, withheld or has other keys, or if it
-    differs by more than the gates and no reason is given. Repeated after a crash, the command
-    finishes.
+    Says what that replaces, and asks. First a canary range is computed, audited and compared, then
+    all other partitions, then what reads the table. Nothing changes if a partition is missing,
+    withheld or has other keys, or if it differs by more than the gates and no reason is given.
+    Repeated after a crash, the command finishes.
 
     Exit 1: it is not served, or, with --dry-run, would not be.
 
@@ -109,8 +109,8 @@ def retire(
 ) -> None:
     """Keep a version up no more: empty it in one commit, and let nobody publish it again.
 
-    Says what goes, and asks. Refused while it is served, or read by others. A rollback brings its rows back as long as the
-    table keeps old versions; then `maintain` frees the space.
+    Says what goes, and asks. Refused while it is served, or read by others. A rollback brings its
+    rows back as long as the table keeps old versions; then `maintain` frees the space.
 
     Example: backfill-assets version retire carrier_delays v1 --reason "v2 is served"
     """

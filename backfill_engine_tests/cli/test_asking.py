@@ -1,7 +1,7 @@
 """What can't be taken back at a click says what it does and asks, as a person or a script sees it.
 
-By real commands, one after the other: a promotion refused, mended, asked about and made, taken back,
-its version retired; and a table rolled back.
+By real commands, one after the other: a promotion refused, mended, asked about and made, taken
+back, its version retired; and a table rolled back.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What a promotion would do, and what stands against it, as logs and events tell: no run is made."""
+"""What a promotion would do, and what stands against it: as logs and events tell, without a run."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
