@@ -50,9 +50,7 @@ RequestDownstream = Annotated[
         "--downstream", help="Request a backfill of what was computed from the partitions."
     ),
 ]
-MaxParallel = Annotated[
-    int | None, typer.Option(min=1, help="Most of its runs at work at once.")
-]
+MaxParallel = Annotated[int | None, typer.Option(min=1, help="Most of its runs at work at once.")]
 Priority = Annotated[int | None, typer.Option(help="In the queue; else -1, the daily run has 0.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Don't ask.")]

@@ -21,7 +21,14 @@ from backfill_engine.cli.options import (
     Yes,
     spread_options,
 )
-from backfill_engine.cli.terminal import Grid, echo, print_answer, print_grid, print_json, write_text
+from backfill_engine.cli.terminal import (
+    Grid,
+    echo,
+    print_answer,
+    print_grid,
+    print_json,
+    write_text,
+)
 from backfill_engine.errors import RehearsalError
 from backfill_engine.orchestration.runs.option_declarations import Launch
 

@@ -326,8 +326,8 @@ class TableLog:
             The run's whole id, and the version.
 
         Raises:
-            UnknownRunError: if no such run, or more than one, published any of them, or the beginning
-                is too short to tell.
+            UnknownRunError: if no such run, or more than one, published any of them, or the
+                beginning is too short to tell.
         """
         versions: dict[str, list[int]] = {}
         for commit in self.commits:

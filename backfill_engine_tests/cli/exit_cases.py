@@ -12,7 +12,7 @@ EXITS: dict[str, dict[str, int]] = {
     "init": {"'No Name'": 2},
     "check": {"now": 2},
     "plan": {f"RAW {REVERSED}": 2, "RAW DAYS --max-parallel 0": 2, "RAW DAYS --yes --json": 0},
-    "launch": {f"RAW {REVERSED} --yes": 2, "RAW DAYS --max-parallel 3 --yes": 2, "RAW DAYS": 2},
+    "launch": {f"RAW {REVERSED} --yes": 2, "RAW DAYS": 2},
     "run": {f"RAW {REVERSED} --yes": 2, "RAW DAYS --engine flink": 2, "RAW DAYS": 2},
     "rehearse": {f"RAW {REVERSED}": 2, "RAW DAYS --max-changed-share 2": 2},
     "apply": {NOBODY: 2, "''": 2},

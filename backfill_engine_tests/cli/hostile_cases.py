@@ -78,9 +78,13 @@ def replace_by_folder(path: Path) -> None:
 
 
 def spoil(
-    path: str, change: Callable[[Path], object], line: str, arguments: tuple[str, ...] = STATUS
+    path: str,
+    change: Callable[[Path], object],
+    line: str,
+    arguments: tuple[str, ...] = STATUS,
+    code: int = 1,
 ) -> Case:
-    return Case(arguments, line, spoil=lambda place: change(place.root / path), code=1)
+    return Case(arguments, line, spoil=lambda place: change(place.root / path), code=code)
 
 
 def spoil_log(
@@ -263,12 +267,14 @@ CASES = {
         "home/dagster.yaml",
         fill("storage: ["),
         "{root}/home/dagster.yaml can't be used (while parsing a flow node expected",
+        code=2,
     ),
     "a dagster.yaml of other types": spoil(
         "home/dagster.yaml",
         fill("run_queue: 5"),
         "{root}/home/dagster.yaml can't be used (Errors whilst loading dagster instance config at "
         "dagster.yaml. Error 1: Value at path root:run_queue must be dict.",
+        code=2,
     ),
     "a folder for a dagster.yaml": spoil(
         "home/dagster.yaml",

@@ -72,10 +72,12 @@ class Asked:
         return answer.stdout
 
     def count_runs(self) -> int:
+        """How many runs were made in this Dagster home."""
         with DagsterInstance.from_config(self.project.environment["DAGSTER_HOME"]) as instance:
             return instance.get_runs_count()
 
     def read_log(self, table: Table) -> TableLog:
+        """The log of a table, as it is now."""
         return read_log(Warehouse(str(self.project.warehouse)), table)
 
 

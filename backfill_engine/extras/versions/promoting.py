@@ -84,7 +84,11 @@ class Promoter:
         fail_dead_runs(context.instance, now=now, silent_seconds=lakehouse.silent_seconds)
         warehouse.check_writable()
         switching = find_switching(
-            self.catalog, context.instance, self._graph, config, lambda table: self._recover(table, now)
+            self.catalog,
+            context.instance,
+            self._graph,
+            config,
+            lambda table: self._recover(table, now),
         )
         pinned = pin_inputs(
             switching.log,

@@ -115,9 +115,7 @@ def find_switching(
     version = find_version(table, config.version or _find_before(log))
     recipe, source = serve(recipe, version.key), read(version)
     keys = sorted({*log.publishes, *read_log(log.warehouse, held).publishes})
-    readiness = find_readiness(
-        instance, graph, find_asset_key(table), keys, unread=recipe.unread
-    )
+    readiness = find_readiness(instance, graph, find_asset_key(table), keys, unread=recipe.unread)
     return Switching(log, recipe, source, keys, readiness)
 
 
