@@ -37,7 +37,7 @@ def plan(
     """Show what a backfill would do: partitions and why, runs, commits, bytes, time, conflicts.
 
     Nothing is written and nothing runs. Durations are by the steps of the last 90 days. With
-    --chunk, what stands is told apart and not counted. All options of `launch` are taken.
+    --chunk, what stands is told apart and not counted.
 
     Example: backfill-assets plan --from 2013-01-01 --to 2013-01-31 --only stale
     """

@@ -1,9 +1,5 @@
 """How each command ends: with 2 where what is asked can't be, with 1 for what came of it."""
 
-import pytest
-
-from backfill_engine_tests.cli.hostile_launches import split
-
 REVERSED = "--from 2013-01-02 --to 2013-01-01"
 NOBODY = "no-such-run"
 """The id of nothing."""
@@ -70,10 +66,4 @@ EXITS: dict[str, dict[str, int]] = {
     },
     "version retire": {"nope v2": 2, "carrier_delays v9": 2, "carrier_delays v2 --yes": 1},
 }
-"""By command, arguments and how it ends; none of them makes a run."""
-
-CASES = [
-    pytest.param((*name.split(), *split(arguments)), code, id=f"{name} {arguments}")
-    for name, exits in EXITS.items()
-    for arguments, code in {**exits, "--no-such-option": 2}.items()
-]
+"""By command, arguments (see `hostile_launches`) and how it ends; none of them makes a run."""

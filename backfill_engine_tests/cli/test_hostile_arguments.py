@@ -152,18 +152,17 @@ def test_how_each_command_ends_is_held() -> None:
     assert {*exit_cases.EXITS} == {name for name, _ in list_commands(app)}
 
 
-@pytest.mark.parametrize(("arguments", "code"), exit_cases.CASES)
+@pytest.mark.parametrize("name", exit_cases.EXITS)
 def test_it_ends_with_two_where_it_can_not_be_asked_and_one_for_an_outcome(
-    place: Place, run: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], code: int
+    place: Place, run: Run, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
     before = place.list_files()
-    answer = run(*arguments)
-    assert answer.code == code, answer.err
-    errors = [line for line in answer.err.splitlines() if line.startswith("error: ")]
-    if code == 2:
-        assert len(errors) == 1
-        assert answer.err.splitlines()[-1] == errors[0]
+    for arguments, code in {**exit_cases.EXITS[name], "--no-such-option": 2}.items():
+        monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+        answer = run(*name.split(), *hostile_launches.split(arguments))
+        assert answer.code == code, (arguments, answer.err)
+        is_error = [line.startswith("error: ") for line in answer.err.splitlines()]
+        assert code != 2 or (is_error[-1], sum(is_error)) == (True, 1), (arguments, answer.err)
     assert place.list_files() == before
     check_nothing_was_asked_for()
 
