@@ -117,7 +117,7 @@ def confirm(question: str, *, is_aside: bool = False) -> None:
     try:
         agreed = typer.confirm(escape_hidden(question), err=is_aside)
     except typer.Abort:  # the end of the input, or Ctrl-C at a terminal
-        echo(err=True)
+        echo(err=is_aside)
         if sys.stdin.isatty():
             raise
         raise nobody from None

@@ -92,9 +92,9 @@ def promote(
     Example: backfill-assets version promote carrier_delays v2 --dry-run
     """
     # The job's configuration has the names of the command's parameters.
-    given = {name: value for name, value in context.params.items() if name != "served"}
-    ends = _split_range(canary) if canary else []
-    promotion = run_promotion(find_served_table(served), **given | {"canary": ends})
+    given: dict[str, Any] = {**context.params, "canary": _split_range(canary) if canary else []}
+    del given["served"]
+    promotion = run_promotion(find_served_table(served), **given)
     if not (promotion.is_served or promotion.may_go):
         raise typer.Exit(1)
 
