@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from backfill_engine.errors import TableError
+from backfill_engine.errors import UnknownTableError
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.settings import Settings, read_settings
@@ -64,10 +64,10 @@ class Catalog:
         """Finds the table with this key, `layer/name`.
 
         Raises:
-            TableError: if there is none; names those that there are.
+            UnknownTableError: if there is none; names those that there are.
         """
         if (recipe := self.recipes.get(key)) is not None:
             return recipe.table
-        raise TableError(
+        raise UnknownTableError(
             f"no table {key}: there are {', '.join(table.key for table in self.tables)}"
         )

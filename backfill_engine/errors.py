@@ -4,13 +4,23 @@ No module of this project raises anything else on purpose; the console script an
 these without a stack trace.
 """
 
+from typing import ClassVar
+
 
 class BackfillError(Exception):
-    """Base of all errors that are the user's to cure."""
+    """Base of all errors that are the user's to cure.
+
+    Attributes:
+        exit_code: of a command that it ends: 1 for an outcome, 2 where what was asked can't be.
+    """
+
+    exit_code: ClassVar = 1
 
 
 class SettingsError(BackfillError):
     """A setting or an argument has no usable value."""
+
+    exit_code = 2
 
 
 class DeclarationError(BackfillError, ValueError):
@@ -28,6 +38,8 @@ class EngineError(BackfillError):
 class PartitionRangeError(BackfillError):
     """The partitions asked for are none: the range is reversed, or no key was given."""
 
+    exit_code = 2
+
 
 class LandingError(BackfillError):
     """The landing zone lacks what the partitions need, or changed while it was read."""
@@ -41,12 +53,24 @@ class TableError(BackfillError):
     """A Delta table is missing, or isn't what its declaration says."""
 
 
+class UnknownTableError(TableError):
+    """No table, or no version of one, is declared by that name."""
+
+    exit_code = 2
+
+
 class CertificateError(BackfillError):
     """There is no certificate of a run, or it can't be read."""
 
 
 class HistoryError(BackfillError):
     """A run is not in the history of a table."""
+
+
+class UnknownRunError(HistoryError):
+    """No run, backfill or rehearsal is known by that id, or several are."""
+
+    exit_code = 2
 
 
 class RollbackError(BackfillError):
@@ -76,6 +100,10 @@ class TableLockedError(BackfillError):
 class GoldenError(BackfillError):
     """A golden data set can't be compared with: it is unreadable, or lacks what that takes."""
 
+    exit_code = 2
+
 
 class FilterError(BackfillError):
     """A row filter is unreadable, or uses what isn't allowed."""
+
+    exit_code = 2

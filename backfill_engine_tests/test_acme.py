@@ -214,7 +214,7 @@ def test_commands_plan_prove_and_undo_it(acme: Acme) -> None:
     acme.command("run", "--select", "silver/readings", *day, "--yes")
     undone = json.loads(acme.command("history", "silver/readings", "--json"))[0]["run_id"]
     assert undone != run_id
-    acme.command("rollback", "silver/readings", *day, "--before", undone)
+    acme.command("rollback", "silver/readings", *day, "--before", undone, "--yes")
     assert acme.read_statuses()["silver/readings"]["2024-01-02"] == "materialized"
 
 

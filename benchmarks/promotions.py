@@ -100,7 +100,16 @@ def measure_promotion(
         time_command(command, scratch=scratch, name=f"{tables[0].key} and on")
     warehouse = Warehouse(str(find_warehouse(scratch)))
     before = read_log(warehouse, SERVED_CARRIER_DELAYS)
-    promote = [_BACKFILL_ASSETS, "version", "promote", "carrier_delays", "v2", "--accept", "so"]
+    promote = [
+        _BACKFILL_ASSETS,
+        "version",
+        "promote",
+        "carrier_delays",
+        "v2",
+        "--accept",
+        "so",
+        "--yes",
+    ]
     heap = {"BACKFILL_SPARK_CONF": build_heap_conf(heap_mb, scratch, landing)}
     command = replace(command, arguments=promote, environment={**command.environment, **heap})
     watched = watch_command(command, scratch=scratch, name="the promotion")

@@ -21,7 +21,7 @@ from backfill_assets.samples.files import (
     find_local_root,
     move_if_different,
 )
-from backfill_engine import BackfillError
+from backfill_engine import BackfillError, SettingsError
 
 _PACKAGE = _TOOL = "tpchgen-cli"
 _TABLES = ("orders", "lineitem")
@@ -60,7 +60,7 @@ def land_orders(landing_root: str, *, scale: float) -> OrdersSampleReport:
     """
     # Put so that a NaN is refused, too.
     if not 0 < scale <= _LARGEST_SCALE:
-        raise BackfillError(
+        raise SettingsError(
             f"the scale is above 0 and up to {_LARGEST_SCALE} (1 is 1.5 million orders), "
             f"not {scale:g}"
         )

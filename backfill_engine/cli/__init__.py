@@ -1,5 +1,7 @@
 """The console script `backfill-assets`. Every failure is one line on stderr and a non-zero exit.
 
+That is 2 where what was asked can't be, as by wrong arguments, and 1 for what came of it.
+
 Commands import what they need when they run: Dagster and Spark take seconds to import.
 """
 
@@ -29,7 +31,7 @@ from backfill_engine.cli.rehearsal_commands import apply, rehearse
 from backfill_engine.cli.run_command import run
 from backfill_engine.cli.setup_commands import check, init
 from backfill_engine.cli.status_commands import status
-from backfill_engine.cli.terminal import echo
+from backfill_engine.cli.terminal import echo, echo_lines
 from backfill_engine.damages import describe_damage
 from backfill_engine.errors import BackfillError, SettingsError
 
@@ -80,12 +82,19 @@ def main() -> None:
     """Runs the command line."""
     try:
         add_project_commands()
-        app()
+        code = app(standalone_mode=False)
+    except typer.Abort:
+        echo("aborted: nothing was done", err=True)
+        sys.exit(1)
     except Exception as error:
         if _DEBUG in takewhile(lambda argument: argument.startswith("-"), sys.argv[1:]):
             traceback.print_exc()
-        echo(f"error: {_describe(error)}", err=True)
-        sys.exit(1)
+        if type(error).__name__ == "NoArgsIsHelpError":  # a group without a command
+            echo_lines(str(error), err=True)
+        else:
+            echo(f"error: {_describe(error)}", err=True)
+        sys.exit(getattr(error, "exit_code", 1))
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def add_project_commands() -> None:
@@ -113,6 +122,10 @@ def add_project_commands() -> None:
 def _describe(error: Exception) -> str:
     if isinstance(error, BackfillError):
         return " ".join(str(error).splitlines())  # what was given may have several
+    if describe := getattr(error, "format_message", None):  # typer can't read the arguments
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else app.info.name
+        return f"{' '.join(describe().split()).rstrip('.')}: `{command} --help` lists what there is"
     damage = describe_damage(error)
     if damage is not None:
         return damage

@@ -6,6 +6,7 @@ from typing import Any
 from dagster import AssetKey, DagsterEventType, DagsterInstance, execute_job
 
 from backfill_engine.cli.location import load_location, open_instance
+from backfill_engine.cli.terminal import keep_terminal
 from backfill_engine.errors import BackfillError
 from backfill_engine.orchestration.backfills.foreground import RangeRun
 
@@ -40,6 +41,7 @@ def run_job(job: str, op: str, config: Mapping[str, object]) -> Any:
     location = load_location()
     job, op = location.catalog.prefix(job), location.catalog.prefix(op)
     with (
+        keep_terminal(),
         open_instance() as instance,
         execute_job(
             location.locate().get_reconstructable_job(job),

@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from backfill_engine.cli.location import load_catalog, prepare_planner, select_tables
+from backfill_engine.cli.location import (
+    load_catalog,
+    prepare_planner,
+    recover_dead_runs,
+    select_tables,
+)
 from backfill_engine.cli.options import SELECT_HELP
 from backfill_engine.cli.terminal import echo
 from backfill_engine.errors import SettingsError
 from backfill_engine.orchestration.runs.option_declarations import (
+    Launch,
     PaceOptions,
     RowOptions,
     RunOptions,
@@ -56,7 +62,7 @@ class Template(PaceOptions, RowOptions):
 
 _TEMPLATES = TypeAdapter(dict[str, Template])
 _NO_TEMPLATE = Template(when="")
-_NO_OPTIONS = RunOptions()
+_NO_OPTIONS = Launch()
 
 
 def read_template(name: str | None, path: Path | None) -> Template:
@@ -237,7 +243,11 @@ class PartitionOptions(RangeOptions):
 
 
 def make_plan(
-    instance: "DagsterInstance", partitions: PartitionOptions, options: RunOptions = _NO_OPTIONS
+    instance: "DagsterInstance",
+    partitions: PartitionOptions,
+    options: Launch = _NO_OPTIONS,
+    *,
+    recovers: bool = False,
 ) -> "Plan":
     """Makes the plan of the partitions that options name.
 
@@ -245,18 +255,27 @@ def make_plan(
         instance: the Dagster instance.
         partitions: which they are.
         options: of their runs, with what the template says of them.
+        recovers: first record what killed runs have left, once the options can be honoured.
 
     Raises:
         BackfillError: if a table or a partition is unknown, a log can't be read, or a table can't
             honour the options.
     """
+    from backfill_engine.orchestration.planning.launching import check_options
+    from backfill_engine.orchestration.runs.chains import build_limit_tag
+
     load_catalog()  # settings that can't be used are named before options
     partitions.check()
     tables = select_tables(partitions.select, partitions.first, partitions.last)
     ranges, row_filter = partitions.find_ranges(tables)
+    only = partitions.read_only(by_keys=bool(row_filter))
+    check_options(ranges, options)
+    build_limit_tag(instance, options.max_parallel, value="")
+    if recovers:
+        recover_dead_runs(instance)
     return prepare_planner(instance).plan(
         ranges,
-        only=partitions.read_only(by_keys=bool(row_filter)),
+        only=only,
         options=options,
         downstream=partitions.takes_downstream,
         row_filter=row_filter,

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backfill_engine.cli.terminal import echo
+from backfill_engine.cli.terminal import echo, keep_terminal
 from backfill_engine.damages import describe_damage
 from backfill_engine.errors import BackfillError, SettingsError
 
@@ -287,6 +287,7 @@ def build_partition_reader() -> "PartitionReader":
             "(BACKFILL_READ_BACK_BYTES)",
             err=True,
         )
-        return build_spark(catalog).spark_session
+        with keep_terminal():  # what starts keeps what it prints to itself from then on, too
+            return build_spark(catalog).spark_session
 
     return PartitionReader(cache(open_session), most_bytes)

@@ -26,7 +26,7 @@ def refuse_empty(parameter: typer.CallbackParam, value: str | None) -> str | Non
 
 SELECT_HELP = (
     "Tables, comma-separated, as raw/flights; or of Dagster's selection language: "
-    'group:staging, key:"raw/*", staging/flights+. All if left out.'
+    'group:staging, key:"raw/*", staging/flights+. Left out: those of pipelines that have begun.'
 )
 Select = Annotated[str | None, typer.Option(help=SELECT_HELP, callback=refuse_empty)]
 First = Annotated[str, typer.Option("--from", help="First partition key.")]
@@ -50,6 +50,9 @@ RequestDownstream = Annotated[
         "--downstream", help="Request a backfill of what was computed from the partitions."
     ),
 ]
+MaxParallel = Annotated[int | None, typer.Option(min=1, help="Most of its runs at work at once.")]
+Priority = Annotated[int | None, typer.Option(help="In the queue; else -1, the daily run has 0.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Don't ask.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 TableKey = Annotated[str, typer.Argument(help="A table, as staging/flights.")]

@@ -1,9 +1,9 @@
 """What a person decides of partitions: how they are recovered, taken back, accepted, protected."""
 
 import getpass
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,21 +11,33 @@ from backfill_engine.cli.location import (
     build_partition_reader,
     find_partitions,
     load_catalog,
+    load_graph,
     open_instance,
+    read_table_log,
 )
 from backfill_engine.cli.options import (
     AsJson,
+    DryRun,
     First,
     Last,
     MaybeFirst,
     MaybeLast,
     MaybeTableKey,
     OverrideProtection,
+    Reason,
     RequestDownstream,
     TableKey,
+    Yes,
     refuse_empty,
 )
-from backfill_engine.cli.terminal import Grid, echo, echo_lines, print_answer, print_grid
+from backfill_engine.cli.terminal import (
+    Grid,
+    confirm,
+    echo,
+    echo_lines,
+    print_answer,
+    print_grid,
+)
 from backfill_engine.errors import ProtectedError, SettingsError
 from backfill_engine.lake.whole_files import refuse_short_id
 
@@ -70,7 +82,6 @@ def _print_recovery(report: "RecoveryReport") -> None:
 
 
 def rollback(
-    context: typer.Context,
     table: TableKey,
     first: MaybeFirst = None,
     last: MaybeLast = None,
@@ -81,21 +92,65 @@ def rollback(
     ] = False,
     downstream: RequestDownstream = False,
     override_protection: OverrideProtection = None,
+    reason: Reason = "",
+    dry_run: DryRun = False,
+    yes: Yes = False,
 ) -> None:
     """Take partitions back to what an earlier version of the table held.
 
-    Without a range, of a served table: serve the version before again, as it is now.
+    Shows what that undoes, and asks. Without a range, of a served table: serve the version before
+    again, as it is now.
 
     Example: backfill-assets rollback raw/flights --from 2013-01-10 --to 2013-01-14 --to-version 1
     """
-    if first is None and last is None and to_version is None and before_run is None:
-        _take_promotion_back(table, override_protection)
+    where_to = {"to_version": to_version, "before_run": before_run}
+    given = [value for value in where_to.values() if value is not None]
+    if first is None and last is None and not given:
+        _take_promotion_back(table, override_protection, reason, dry_run=dry_run, yes=yes)
         return
     if first is None or last is None:
         raise SettingsError("say which partitions: --from FIRST --to LAST")
-    if before_run is not None:
-        refuse_short_id(before_run)
-    _restore(context)
+    if len(given) != 1:
+        count = "both are given" if given else "neither is given"
+        raise SettingsError(
+            f"say where to go back to, by --to-version VERSION or by --before RUN: {count}"
+        )
+    override = override_protection or ""
+    for line in _look_ahead(table, first, last, override=override, force=force, **where_to):
+        echo(line)
+    if dry_run:
+        return
+    if not yes:
+        confirm("take them back?")
+    _restore(
+        {
+            **{"table": table, "first": first, "last": last, **where_to, "force": force},
+            **{"downstream": downstream, "override_protection": override_protection},
+            **{"reason": reason, "by": getpass.getuser()},
+        }
+    )
+
+
+def _look_ahead(
+    table: str, first: str, last: str, *, override: str, force: bool, **where_to: Any
+) -> list[str]:
+    """Describes what a rollback would do; refuses one that can't be, before any run is made."""
+    from backfill_engine.orchestration.rollbacks import look_ahead
+    from backfill_engine.orchestration.runs.protecting import refuse_protected
+    from backfill_engine.publishing.restoring import plan_rollback
+
+    catalog = load_catalog()
+    declared = catalog.find_table(table)
+    partitions = find_partitions(declared, first, last)
+    if run := where_to["before_run"]:
+        refuse_short_id(run)
+    log = read_table_log(declared).require()
+    plan = plan_rollback(log, partitions, **where_to, force=force, now=datetime.now(tz=UTC))
+    keys = [partition.key for partition in partitions]
+    how = "with --override-protection"
+    refuse_protected(catalog.warehouse, declared, keys, override=override, how=how)
+    with open_instance() as instance:
+        return look_ahead(catalog, instance, load_graph(), plan)
 
 
 def accept(
@@ -118,7 +173,8 @@ def accept(
 
     Example: backfill-assets accept raw/flights --from 2013-01-05 --to 2013-01-05 --reason "a law"
     """
-    _restore(context)
+    find_partitions(load_catalog().find_table(table), first, last)
+    _restore(context.params)
 
 
 def adopt(
@@ -189,20 +245,28 @@ def migrate(
         echo_lines(run_job("migrate_columns", "migrate_table", config))
 
 
-def _restore(context: typer.Context) -> None:
-    """Runs the job, whose configuration has the names of the command's parameters."""
+def _restore(config: Mapping[str, object]) -> None:
     from backfill_engine.cli.job_runs import run_job
 
-    echo_lines(run_job("rollback_partitions", "restore_partitions", context.params))
+    echo_lines(run_job("rollback_partitions", "restore_partitions", config))
 
 
-def _take_promotion_back(table: str, override_protection: str | None) -> None:
+def _take_promotion_back(
+    table: str, override_protection: str | None, reason: str, *, dry_run: bool, yes: bool
+) -> None:
     from backfill_engine.cli.version_commands import find_served_table, run_promotion
 
+    if any(table == known.key and not known.versions for known in load_catalog().tables):
+        raise SettingsError(
+            "say which partitions, by --from FIRST --to LAST, and where to go back to, by "
+            "--to-version VERSION or by --before RUN"
+        )
     run_promotion(
-        table=find_served_table(table).key,
+        find_served_table(table),
+        yes=yes,
+        dry_run=dry_run,
         override_protection=override_protection,
-        reason="taken back",
+        reason=reason or "taken back",
     )
 
 

@@ -3,13 +3,11 @@
 import shutil
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from backfill_engine.cli.launch_options import PartitionOptions, make_plan
-from backfill_engine.cli.location import load_catalog, load_graph, open_instance, recover_dead_runs
-from backfill_engine.cli.options import AsJson, Yes, spread_options
+from backfill_engine.cli.location import load_catalog, load_graph, open_instance
+from backfill_engine.cli.options import AsJson, MaxParallel, Priority, Yes, spread_options
 from backfill_engine.cli.terminal import (
     Grid,
     confirm,
@@ -28,7 +26,14 @@ _LISTED = 20
 
 
 @spread_options
-def plan(partitions: PartitionOptions, options: RunOptions, as_json: AsJson = False) -> None:
+def plan(
+    partitions: PartitionOptions,
+    request: Launch,
+    max_parallel: MaxParallel = None,
+    priority: Priority = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
     """Show what a backfill would do: partitions and why, runs, commits, bytes, time, conflicts.
 
     Nothing is written and nothing runs. Durations are by the steps of the last 90 days. With
@@ -36,26 +41,23 @@ def plan(partitions: PartitionOptions, options: RunOptions, as_json: AsJson = Fa
 
     Example: backfill-assets plan --from 2013-01-01 --to 2013-01-31 --only stale
     """
-    options = partitions.template.fill_in(options)
+    del yes  # nothing is asked
+    request = _complete(partitions, request, max_parallel, priority)
     with open_instance() as instance:
-        found = make_plan(instance, partitions, options)
+        found = make_plan(instance, partitions, request)
     if as_json:
         print_json(found)
         return
     print_plan(found, downstream=partitions.takes_downstream)
-    _print_commands(found, options)
+    _print_commands(found, request)
 
 
 @spread_options
 def launch(
     partitions: PartitionOptions,
     request: Launch,
-    max_parallel: Annotated[
-        int | None, typer.Option(min=1, help="Most of its runs at work at once.")
-    ] = None,
-    priority: Annotated[
-        int | None, typer.Option(help="In the queue; else -1, the daily run has 0.")
-    ] = None,
+    max_parallel: MaxParallel = None,
+    priority: Priority = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
@@ -68,19 +70,10 @@ def launch(
     """
     from backfill_engine.orchestration.instance.processes import DAEMON_COMMANDS, NO_DAEMON
     from backfill_engine.orchestration.planning.launching import request_planned
-    from backfill_engine.orchestration.runs.run_tags import BEHIND_THE_DAILY_RUN
 
-    catalog, template = load_catalog(), partitions.template
-    ranks = (priority, template.priority, BEHIND_THE_DAILY_RUN)
-    request = template.fill_in(request).model_copy(
-        update={
-            "priority": next(rank for rank in ranks if rank is not None),
-            "max_parallel": max_parallel or template.max_parallel,
-        }
-    )
+    catalog, request = load_catalog(), _complete(partitions, request, max_parallel, priority)
     with open_instance() as instance:
-        recover_dead_runs(instance)
-        found = make_plan(instance, partitions, request)
+        found = make_plan(instance, partitions, request, recovers=True)
         takes_downstream = partitions.takes_downstream
         checked = agree_on(
             found, request, "launch it?", downstream=takes_downstream, yes=yes, as_json=as_json
@@ -97,6 +90,22 @@ def launch(
         echo(f"{NO_DAEMON}: it waits for {DAEMON_COMMANDS}", err=True)
 
 
+def _complete(
+    partitions: PartitionOptions, request: Launch, max_parallel: int | None, priority: int | None
+) -> Launch:
+    """Completes what is asked by the template, and by what runs have where nobody says."""
+    from backfill_engine.orchestration.runs.run_tags import BEHIND_THE_DAILY_RUN
+
+    template = partitions.template
+    ranks = (priority, template.priority, BEHIND_THE_DAILY_RUN)
+    return template.fill_in(request).model_copy(
+        update={
+            "priority": next(rank for rank in ranks if rank is not None),
+            "max_parallel": max_parallel or template.max_parallel,
+        }
+    )
+
+
 def agree_on(
     plan: "Plan", request: Launch, question: str, *, downstream: bool, yes: bool, as_json: bool
 ) -> Launch | None:
@@ -108,8 +117,10 @@ def agree_on(
     Raises:
         BackfillError: if it may not go.
     """
-    from backfill_engine.orchestration.planning.launching import check_launch
+    from backfill_engine.orchestration.planning.launching import bound_rows, check_launch
 
+    if plan.row_filter:
+        bound_rows(load_catalog(), plan, request)
     if not as_json:
         print_plan(plan, downstream=downstream)
     checked = check_launch(load_catalog(), plan, request)
@@ -120,7 +131,7 @@ def agree_on(
     return checked
 
 
-def _print_commands(found: "Plan", options: RunOptions) -> None:
+def _print_commands(found: "Plan", options: Launch) -> None:
     from backfill_engine.orchestration.instance.ranges import build_command, join_tables, shorten
     from backfill_engine.orchestration.planning.launching import bound_rows
     from backfill_engine.orchestration.runs.run_options import build_options_config
@@ -137,6 +148,10 @@ def _print_commands(found: "Plan", options: RunOptions) -> None:
     if not commands:
         echo("nothing is to be run")
     echo_commands("to run it:", shorten(commands, _LISTED))
+    if commands and options.model_dump(
+        exclude={*RunOptions.model_fields, "priority"}, exclude_defaults=True
+    ):
+        echo("these can't be told all: `backfill-assets launch` takes the same options")
 
 
 _GRID_WIDTH = 152  # Characters; a narrower one cuts the names of tables.

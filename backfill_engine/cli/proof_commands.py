@@ -28,11 +28,12 @@ from backfill_engine.cli.terminal import (
     Grid,
     echo,
     echo_lines,
+    keep_terminal,
     print_answer,
     print_grid,
     write_text,
 )
-from backfill_engine.errors import CertificateError, PartitionRangeError, SettingsError
+from backfill_engine.errors import PartitionRangeError, SettingsError, UnknownRunError
 
 if TYPE_CHECKING:
     from backfill_engine.extras.comparison.diffs import TableDiff
@@ -72,7 +73,7 @@ def certificate(
     else:
         certificates = find_certificates(warehouse, run)
     if not certificates and not verified:
-        raise CertificateError(
+        raise UnknownRunError(
             f"no certificate of {run} below {warehouse.root}/certificates: "
             "`backfill-assets history TABLE` lists the runs of a table"
         )
@@ -192,6 +193,8 @@ def _show_changes(
     log = read_table_log(table).require()
     changes = list_changes(log, first=first, last=last, limit=limit + 1 if limit else None)
     print_answer(changes[: limit or None], print_history, as_json=as_json)
+    if not (changes or as_json):
+        echo(f"no commit has changed these partitions of {table.key}", err=True)
     if limit and len(changes) > limit:
         echo(f"the newest {limit}; --limit 0 lists all", err=True)
     elif log.begins_with:
@@ -225,9 +228,10 @@ def _reconcile_with_source(
     from backfill_engine.resources import build_lakehouse, build_spark
 
     catalog = load_catalog()
-    spark, lakehouse = build_spark(catalog), build_lakehouse(catalog.settings)
     tables = select_tables(select, first, last)
-    return reconcile_tables(catalog, spark, lakehouse, tables, first=first, last=last)
+    with keep_terminal():
+        spark, lakehouse = build_spark(catalog), build_lakehouse(catalog.settings)
+        return reconcile_tables(catalog, spark, lakehouse, tables, first=first, last=last)
 
 
 def _check_keys(table: "Table", first: str | None, last: str | None) -> None:
@@ -266,6 +270,8 @@ def print_history(changes: "Sequence[Change]") -> None:
 
     Those of other programs are without what only this project's records say.
     """
+    if not changes:
+        return
     grid = Grid("version", "committed", "how", "partitions", "rows", "run", "of backfill")
     for change in changes:
         partitions = f"{change.first}...{change.last} ({change.partitions})"

@@ -14,13 +14,21 @@ from backfill_engine.cli.location import (
 from backfill_engine.cli.options import (
     Accept,
     AsJson,
+    DryRun,
     MaxPsi,
     OverrideProtection,
     Reason,
     Yes,
     spread_options,
 )
-from backfill_engine.cli.terminal import Grid, echo, print_answer, print_grid, write_text
+from backfill_engine.cli.terminal import (
+    Grid,
+    echo,
+    print_answer,
+    print_grid,
+    print_json,
+    write_text,
+)
 from backfill_engine.errors import RehearsalError
 from backfill_engine.orchestration.runs.option_declarations import Launch
 
@@ -84,14 +92,16 @@ def apply(
     rehearsal: Annotated[str, typer.Argument(help="Its id, or the beginning of it.")],
     accept: Accept = "",
     override_protection: OverrideProtection = None,
+    reason: Reason = "",
+    dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Publish what a rehearsal has shown, here and now, and nothing else.
 
-    The partitions are computed again, audited and published as by `run`. One is withheld if it is
-    not as rehearsed, or if what is published is no longer what it was compared with. After a crash
-    the same command goes on.
+    Shows the partitions, and asks. They are computed again, audited and published as by `run`. One
+    is withheld if it is not as rehearsed, or if what is published is no longer what it was compared
+    with. After a crash the same command goes on.
 
     Exit as `run`.
 
@@ -109,7 +119,7 @@ def apply(
             "with others; nothing was published"
         )
     request = Launch(
-        reason=accept or shown.reason,
+        reason=reason or accept or shown.reason,
         override_protection=override_protection,
         rehearsal=shown.rehearsal_id,
     )
@@ -119,8 +129,17 @@ def apply(
         if plan is None:
             echo("it is applied already, all of it", err=as_json)
             return
-        checked = agree_on(plan, request, "publish it?", downstream=False, yes=yes, as_json=as_json)
-        if checked is not None:
+        checked = agree_on(
+            plan,
+            request,
+            "publish it?",
+            downstream=False,
+            yes=yes or dry_run,
+            as_json=as_json,
+        )
+        if dry_run and as_json:
+            print_json(plan)
+        elif checked is not None and not dry_run:
             carry_out(instance, plan, checked, as_json=as_json)
 
 

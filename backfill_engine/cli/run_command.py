@@ -1,26 +1,24 @@
 """`run`: carries a plan out here and now, in the foreground, without a daemon."""
 
-import os
 import signal
-import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from io import UnsupportedOperation
 from itertools import chain
 from typing import TYPE_CHECKING, TextIO
 
 import typer
 
 from backfill_engine.cli.launch_options import PartitionOptions, make_plan
-from backfill_engine.cli.location import load_catalog, load_graph, open_instance, recover_dead_runs
+from backfill_engine.cli.location import load_catalog, load_graph, open_instance
 from backfill_engine.cli.options import AsJson, Yes, spread_options
 from backfill_engine.cli.terminal import (
     Grid,
     echo,
     echo_commands,
     echo_lines,
+    keep_terminal,
     print_answer,
     print_grid,
     write_text,
@@ -58,8 +56,7 @@ def run(
 
     request, takes_downstream = partitions.template.fill_in(request), partitions.takes_downstream
     with open_instance() as instance:
-        recover_dead_runs(instance)
-        plan = make_plan(instance, partitions, request)
+        plan = make_plan(instance, partitions, request, recovers=True)
         checked = agree_on(
             plan, request, "run it?", downstream=takes_downstream, yes=yes, as_json=as_json
         )
@@ -91,7 +88,7 @@ def carry_out(instance: "DagsterInstance", plan: "Plan", request: Launch, *, as_
     warehouse, cancelled, error = catalog.warehouse, False, ""
     execute = partial(materialize, instance)
     foreground = Foreground(catalog, instance, graph, warehouse, execute, launch_id, targets)
-    with _interrupt_on_termination(), _keep_terminal(is_aside=as_json) as terminal:
+    with _interrupt_on_termination(), keep_terminal(is_aside=as_json) as terminal:
         try:
             _show(foreground, requests, terminal, is_aside=as_json)
         except KeyboardInterrupt:
@@ -130,28 +127,6 @@ def _show(
         for backfill in chain([begun], states):
             display.show(reader.measure(backfill, now=datetime.now(tz=UTC)))
         display.show(reader.measure(foreground.read(), now=datetime.now(tz=UTC)))
-
-
-@contextmanager
-def _keep_terminal(*, is_aside: bool) -> Iterator[TextIO]:
-    """Keeps the terminal for the display; what Dagster and Spark print only logs of runs have."""
-    shown = sys.stderr if is_aside else sys.stdout
-    shown.flush()
-    with ExitStack() as opened:
-        try:
-            display = opened.enter_context(open(os.dup(shown.fileno()), "w"))  # noqa: PTH123
-        except UnsupportedOperation:  # no file, as where a test calls the command
-            display = shown
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        opened.callback(os.close, nowhere)
-        for number, redirect in ((1, redirect_stdout), (2, redirect_stderr)):
-            kept = os.dup(number)
-            opened.callback(os.close, kept)
-            opened.callback(os.dup2, kept, number)
-            os.dup2(nowhere, number)
-            stream = opened.enter_context(open(number, "w", closefd=False))
-            opened.enter_context(redirect(stream))
-        yield display
 
 
 @contextmanager

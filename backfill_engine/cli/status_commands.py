@@ -96,7 +96,10 @@ def status(
     if why is not None:
         print_answer(_report_partitions(select, why), print_reports, as_json=as_json)
     elif watermark:
-        print_answer(_read_watermarks(select), _print_watermarks, as_json=as_json)
+        watermarks = _read_watermarks(select)
+        print_answer(watermarks, _print_watermarks, as_json=as_json)
+        if not (watermarks or as_json):  # beside what programs read, a line for each
+            echo("no run has saved a watermark yet: incremental runs do", err=True)
     elif first is None or last is None:
         other = "" if question else ", or --why KEY for all about one partition"
         raise SettingsError(f"give --from and --to{other}")
@@ -202,6 +205,8 @@ def _show_missing(
         for waiting_range in find_ranges_of(catalog, statuses, {state}):
             is_waiting = True
             echo(f"{words}: {waiting_range.table} {waiting_range}", err=True)
+    if not (ranges or as_json):
+        echo("nothing of it is " + ("failed" if failed else "missing or failed"), err=True)
     if ranges or is_waiting:
         raise typer.Exit(1 if ranges else _WAITING_EXIT)
 

@@ -5,8 +5,11 @@ Each text on its way there loses what would steer the terminal: nothing else cal
 
 import dataclasses
 import json
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from io import UnsupportedOperation
 from typing import Any, TextIO, TypeVar
 
 import typer
@@ -114,9 +117,31 @@ def confirm(question: str, *, is_aside: bool = False) -> None:
     try:
         agreed = typer.confirm(escape_hidden(question), err=is_aside)
     except typer.Abort:  # the end of the input, or Ctrl-C at a terminal
-        echo(err=True)
+        echo(err=is_aside)
         if sys.stdin.isatty():
             raise
         raise nobody from None
     if not agreed:
         raise typer.Abort
+
+
+@contextmanager
+def keep_terminal(*, is_aside: bool = False) -> Iterator[TextIO]:
+    """Keeps the terminal for our lines; what Dagster and Spark print only logs of runs have."""
+    shown = sys.stderr if is_aside else sys.stdout
+    shown.flush()
+    with ExitStack() as opened:
+        try:
+            display = opened.enter_context(open(os.dup(shown.fileno()), "w"))  # noqa: PTH123
+        except UnsupportedOperation:  # no file, as where a test calls the command
+            display = shown
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        opened.callback(os.close, nowhere)
+        for number, redirect in ((1, redirect_stdout), (2, redirect_stderr)):
+            kept = os.dup(number)
+            opened.callback(os.close, kept)
+            opened.callback(os.dup2, kept, number)
+            os.dup2(nowhere, number)
+            stream = opened.enter_context(open(number, "w", closefd=False))
+            opened.enter_context(redirect(stream))
+        yield display

@@ -5,17 +5,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from backfill_engine.cli.location import load_catalog, read_table_log
+from backfill_engine.cli.location import (
+    load_catalog,
+    load_graph,
+    open_instance,
+    read_table_log,
+    recover_dead_runs,
+)
 from backfill_engine.cli.options import (
     Accept,
     AsJson,
+    DryRun,
     MaxPsi,
     OverrideProtection,
     Reason,
+    Yes,
     refuse_empty,
 )
-from backfill_engine.cli.terminal import Grid, echo, echo_lines, print_answer, print_grid
-from backfill_engine.errors import PromotionError, SettingsError
+from backfill_engine.cli.terminal import Grid, confirm, echo, echo_lines, print_answer, print_grid
+from backfill_engine.errors import PromotionError, SettingsError, UnknownTableError
 
 if TYPE_CHECKING:
     from backfill_engine.extras.versions.described import DescribedTable
@@ -24,7 +32,7 @@ if TYPE_CHECKING:
 
 Served = Annotated[str, typer.Argument(help="A served table, as carrier_delays.")]
 Version = Annotated[str, typer.Argument(help="A version of it, as v2.")]
-_LISTED = 31
+_LISTED = 7
 
 app = typer.Typer(
     no_args_is_help=True, help="Versions of a served table: listed, promoted, retired."
@@ -69,54 +77,98 @@ def promote(
         float, typer.Option(min=0, max=1, help="Most that a share of nulls may shift.")
     ] = 0.05,
     override_protection: OverrideProtection = None,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Serve another version of a table to its consumers, whole and in one commit.
 
-    First a canary range is computed, audited and compared, then all other partitions, then what
-    reads the table. Nothing changes if a partition is missing, withheld or has other keys, or if it
-    differs by more than the gates and no reason is given. Repeated after a crash, the command
-    finishes.
+    Says what that replaces, and asks. First a canary range is computed, audited and compared, then
+    all other partitions, then what reads the table. Nothing changes if a partition is missing,
+    withheld or has other keys, or if it differs by more than the gates and no reason is given.
+    Repeated after a crash, the command finishes.
 
     Exit 1: it is not served, or, with --dry-run, would not be.
 
     Example: backfill-assets version promote carrier_delays v2 --dry-run
     """
     # The job's configuration has the names of the command's parameters.
-    given = {name: value for name, value in context.params.items() if name != "served"}
-    ends = _split_range(canary) if canary else []
-    promotion = run_promotion(**given | {"table": find_served_table(served).key, "canary": ends})
+    given: dict[str, Any] = {**context.params, "canary": _split_range(canary) if canary else []}
+    del given["served"]
+    promotion = run_promotion(find_served_table(served), **given)
     if not (promotion.is_served or promotion.may_go):
         raise typer.Exit(1)
 
 
 @app.command()
-def retire(served: Served, version: Version, reason: Reason = "") -> None:
+def retire(
+    served: Served,
+    version: Version,
+    reason: Reason = "",
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
     """Keep a version up no more: empty it in one commit, and let nobody publish it again.
 
-    Refused while it is served, or read by others. A rollback brings its rows back as long as the
-    table keeps old versions; then `maintain` frees the space.
+    Says what goes, and asks. Refused while it is served, or read by others. A rollback brings its
+    rows back as long as the table keeps old versions; then `maintain` frees the space.
 
     Example: backfill-assets version retire carrier_delays v1 --reason "v2 is served"
     """
     from backfill_engine.cli.job_runs import run_job
+    from backfill_engine.extras.versions.retiring import find_retirable, list_full
 
-    table = find_served_table(served).key
+    catalog, table = load_catalog(), find_served_table(served).key
+    warehouse = catalog.warehouse
+    log, held = find_retirable(catalog, warehouse, table, version)
+    full = list_full(log)
+    rows = f"{len(full)} partitions with {sum(log.count_rows().values()):,} rows are emptied"
+    echo(
+        f"{log.table.key}: {rows if full else 'no rows are left'}, all of it is protected; {table} "
+        f"goes on serving {held}; a rollback brings rows back for {warehouse.retention_days} days"
+    )
+    if dry_run:
+        return
+    if full and not yes:
+        confirm("retire it?")
     config = {"table": table, "version": version, "reason": reason, "by": getpass.getuser()}
     echo_lines(run_job("retire", "retire_version", config))
 
 
-def run_promotion(*, as_json: bool = False, **config: Any) -> "Promotion":
-    """Runs the job `promote` here and now; prints and returns what it found.
+def run_promotion(
+    served: "Table", *, yes: bool, as_json: bool = False, **config: Any
+) -> "Promotion":
+    """Says what a promotion would do, asks, and runs the job `promote` here and now.
+
+    Args:
+        served: the served table.
+        yes: not to ask.
+        as_json: how what was found is printed.
+        config: of the job.
+
+    Returns:
+        What it found; where nothing can or need be done, without any run.
 
     Raises:
-        BackfillError: with the job's own message, if nothing is served that was to be.
+        BackfillError: if it can't be, or with the job's own message.
     """
     from backfill_engine.cli.job_runs import run_job
-    from backfill_engine.extras.versions.promotions import read_promotion
+    from backfill_engine.extras.versions.promotions import describe_refusal, read_promotion
+    from backfill_engine.extras.versions.switching import PromotionConfig, look_ahead
 
-    promotion_id = run_job("promote", "promote_version", {**config, "by": getpass.getuser()})
-    promotion = read_promotion(load_catalog().warehouse, promotion_id)
+    catalog, graph = load_catalog(), load_graph()
+    given = PromotionConfig(**config, table=served.key, by=getpass.getuser())
+    with open_instance() as instance:
+        recover_dead_runs(instance)
+        promotion, words = look_ahead(catalog, instance, graph, given)
+    if promotion.missing and not given.dry_run:
+        raise PromotionError(describe_refusal(promotion))
+    if not (promotion.missing or promotion.is_served):
+        echo(words, err=as_json)
+        if not (yes or given.dry_run):
+            confirm("serve it?", is_aside=as_json)
+        if given.version or not given.dry_run:  # of going back nothing is computed beforehand
+            promotion_id = run_job("promote", "promote_version", given.model_dump())
+            promotion = read_promotion(catalog.warehouse, promotion_id)
     print_answer(promotion, print_promotion, as_json=as_json)
     return promotion
 
@@ -125,14 +177,14 @@ def find_served_table(name: str) -> "Table":
     """Finds a served table by its name or its key.
 
     Raises:
-        PromotionError: if there is none; names those that there are.
+        UnknownTableError: if there is none; names those that there are.
     """
     served = [table for table in load_catalog().tables if table.versions]
     for table in served:
         if name in (table.name, table.key):
             return table
     known = ", ".join(table.name for table in served) or "none"
-    raise PromotionError(f"no served table {name}: there are {known}")
+    raise UnknownTableError(f"no served table {name}: there are {known}")
 
 
 def _split_range(text: str) -> list[str]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from backfill_engine.errors import HistoryError, TableError
+from backfill_engine.errors import HistoryError, TableError, UnknownRunError
 from backfill_engine.grains.whole import WHOLE_KEY
 from backfill_engine.lake.commit_files import (
     CommitReader,
@@ -326,8 +326,8 @@ class TableLog:
             The run's whole id, and the version.
 
         Raises:
-            HistoryError: if no such run, or more than one, published any of them, or the beginning
-                is too short to tell.
+            UnknownRunError: if no such run, or more than one, published any of them, or the
+                beginning is too short to tell.
         """
         versions: dict[str, list[int]] = {}
         for commit in self.commits:
@@ -337,7 +337,7 @@ class TableLog:
         run_id = find_id(run, versions)
         if run_id is None:
             known = f" since version {self.begins_with}" if self.begins_with else ""
-            raise HistoryError(
+            raise UnknownRunError(
                 f"{self.table.key}: no run {run} has published any of these partitions{known}; "
                 f"`backfill-assets history {self.table.key}` lists those that have"
             )

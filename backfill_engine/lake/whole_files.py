@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from pyarrow import fs
 
-from backfill_engine.errors import HistoryError, SettingsError
+from backfill_engine.errors import SettingsError, UnknownRunError
 from backfill_engine.filesystems import open_filesystem
 from backfill_engine.uris import is_local, join_uri
 
@@ -61,7 +61,7 @@ def find_id(wanted: str, ids: Iterable[str]) -> str | None:
     """Finds the id that is `wanted`, or else the one that begins with it; None if there is none.
 
     Raises:
-        HistoryError: if `wanted` is no whole id and too short to be the beginning of one, or if
+        UnknownRunError: if `wanted` is no whole id and too short to be the beginning of one, or if
             several ids begin with it.
     """
     known = set(ids)
@@ -70,7 +70,7 @@ def find_id(wanted: str, ids: Iterable[str]) -> str | None:
     refuse_short_id(wanted)
     found = sorted(known_id for known_id in known if known_id.startswith(wanted))
     if len(found) > 1:
-        raise HistoryError(f"{wanted} is the beginning of {' and '.join(found)}: say more")
+        raise UnknownRunError(f"{wanted} is the beginning of {' and '.join(found)}: say more")
     return found[0] if found else None
 
 
@@ -78,10 +78,10 @@ def refuse_short_id(wanted: str) -> None:
     """Refuses what is too short to name a run or a backfill.
 
     Raises:
-        HistoryError: naming the cure.
+        UnknownRunError: naming the cure.
     """
     if len(wanted) < _ENOUGH:
-        raise HistoryError(
+        raise UnknownRunError(
             f"'{wanted}' names no run or backfill: give the whole id, or {_ENOUGH} characters or "
             "more of its beginning (`backfill-assets backfill list` lists backfills, "
             "`backfill-assets history TABLE` the runs of a table)"

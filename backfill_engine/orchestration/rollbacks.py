@@ -1,10 +1,10 @@
 """A rollback as a Dagster run: which partitions, what comes back, what is recorded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from dagster import AssetKey, Config, OpExecutionContext
+from dagster import AssetKey, Config, DagsterInstance, OpExecutionContext
 from pydantic import Field
 
 from backfill_engine.catalog import Catalog
@@ -88,6 +88,8 @@ class RollbackConfig(Config):
     override_protection: str | None = Field(
         default=None, description="Why protected partitions are to be taken back all the same."
     )
+    reason: str = Field(default="", description="Why; kept in the commit.")
+    by: str = Field(default="", description="Who asks for it; kept in the commit.")
 
 
 def restore_partitions(
@@ -152,8 +154,7 @@ def _roll_back(
         restored = dict.fromkeys(keys, plan.restored_in)
         return "\n".join(
             [
-                f"{table.key}: {len(keys)} partitions ({keys[0]} … {keys[-1]}) hold already what "
-                f"they held at version {plan.to_version}, since version {plan.restored_in}",
+                _describe_plan(plan),
                 *_describe_undone(plan),
                 *_go_on_downstream(catalog, context, config, log, restored),
             ]
@@ -164,6 +165,7 @@ def _roll_back(
         if config.accept
         else f"version {plan.to_version}, "
         + (f"published by run {by.run_id}" if by else "when nothing was published")
+        + (f": {config.reason}" if config.reason else "")
         for key, by in plan.published_by.items()
     }
     run = replace(
@@ -229,7 +231,8 @@ def _choose_changed(
 
 
 def _accept_all(table: Table, config: RollbackConfig) -> tuple[Acceptance, ...]:
-    reason = config.accept or ("rolled back with --force" if config.force else "")
+    forced = config.reason or "rolled back with --force"
+    reason = config.accept or (forced if config.force else "")
     checks = list_publish_checks(table) if reason else ()
     return tuple(Acceptance(check.value, reason) for check in checks)
 
@@ -299,20 +302,10 @@ def _go_on_downstream(
     repository = context.repository_def
     graph, asset_key = repository.asset_graph, find_asset_key(log.table)
     moved = _find_moved(catalog, graph, asset_key, log, restored)
-    served = (table for table in catalog.tables if table.versions)
-    unread = {
-        find_asset_key(table): find_unread(read_log(log.warehouse, table)) for table in served
-    }
-    dependent = find_dependent_partitions(
-        context.instance, graph, asset_key, list(restored), moved, unread=unread
-    )
+    dependent = _find_dependent(catalog, context.instance, graph, log, list(restored), moved)
+    listed = _describe_dependent(graph, dependent)
     if not dependent:
-        return ["nothing downstream was computed from them"]
-    listed = [
-        f"computed from them: {key.to_user_string()} {first}...{last}"
-        for key, keys in dependent.items()
-        for first, last in find_ranges(get_partitions_def(graph, key), keys)
-    ]
+        return listed
     if config.downstream:
         dependent, left_out = _leave_out_protected(catalog, log.warehouse, dependent)
         listed += left_out
@@ -326,6 +319,67 @@ def _go_on_downstream(
         )
         return [*listed, f"requested backfill {backfill} of these, for Dagster's daemon"]
     return [*listed, *([] if config.downstream else [_REBUILD])]
+
+
+def _find_dependent(
+    catalog: Catalog,
+    instance: DagsterInstance,
+    graph: AssetGraph,
+    log: TableLog,
+    keys: Sequence[str],
+    moved: Mapping[AssetKey, Collection[str]],
+) -> dict[AssetKey, list[str]]:
+    """Finds what was computed from partitions, as `find_dependent_partitions` does."""
+    served = (table for table in catalog.tables if table.versions)
+    unread = {
+        find_asset_key(table): find_unread(read_log(log.warehouse, table)) for table in served
+    }
+    return find_dependent_partitions(
+        instance, graph, find_asset_key(log.table), keys, moved, unread=unread
+    )
+
+
+def _describe_dependent(
+    graph: AssetGraph, dependent: Mapping[AssetKey, Sequence[str]], *, at_most: str = ""
+) -> list[str]:
+    return [
+        f"computed from them{at_most}: {key.to_user_string()} {first}...{last}"
+        for key, keys in dependent.items()
+        for first, last in find_ranges(get_partitions_def(graph, key), keys)
+    ] or ["nothing downstream was computed from them"]
+
+
+def look_ahead(
+    catalog: Catalog, instance: DagsterInstance, graph: AssetGraph, plan: RollbackPlan
+) -> list[str]:
+    """Describes what a rollback would do; reads logs only.
+
+    Args:
+        catalog: of the code location.
+        instance: the Dagster instance.
+        graph: of all assets.
+        plan: of the rollback.
+    """
+    keys = [partition.key for partition in plan.partitions]
+    dependent = _find_dependent(catalog, instance, graph, plan.log, keys, {})
+    return [
+        _describe_plan(plan),
+        *_describe_undone(plan),
+        *_describe_dependent(graph, dependent, at_most=", at most"),
+    ]
+
+
+def _describe_plan(plan: RollbackPlan) -> str:
+    keys, to_version = [partition.key for partition in plan.partitions], plan.to_version
+    what = f"{plan.table.key}: {len(keys)} partitions ({keys[0]} … {keys[-1]})"
+    if plan.restored_in is not None:
+        return (
+            f"{what} hold already what they held at version {to_version}, since version "
+            f"{plan.restored_in}"
+        )
+    emptied = sum(record is None for record in plan.published_by.values())
+    rest = f"; {emptied} of them held nothing then" if emptied else ""
+    return f"{what} go back from version {plan.log.version} to version {to_version}{rest}"
 
 
 def _leave_out_protected(

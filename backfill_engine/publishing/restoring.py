@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
-from backfill_engine.errors import RollbackError
+from backfill_engine.errors import RollbackError, SettingsError
 from backfill_engine.lake.commits import RESTORED, Commit, CommitRecord, Consumed
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.reader import read_table
@@ -88,12 +88,16 @@ def plan_rollback(
         now: UTC.
 
     Raises:
-        RollbackError: if neither or both of version and run are given, the version is out of
-            reach, nothing would change, or commits of other runs would be lost without `force`.
+        SettingsError: if neither or both of version and run are given.
+        RollbackError: if the version is out of reach, nothing would change, or commits of other
+            runs would be lost without `force`.
         HistoryError: if the run published none of the partitions.
     """
     if (to_version is None) == (before_run is None):
-        raise RollbackError("say where to go back to: either a version or a run, not both")
+        given = "neither is given" if to_version is None else "both are given"
+        raise SettingsError(
+            f"say where to go back to, by the version or by the run to undo: {given}"
+        )
     table = log.table
     keys = {partition.key for partition in partitions}
     meant = None

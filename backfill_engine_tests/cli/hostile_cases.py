@@ -35,12 +35,14 @@ class Case:
         line: how the line goes on after `error: `.
         settings: environment variables without `BACKFILL_`.
         spoil: what happens to the files before.
+        code: that the command ends with: 2 for what can't be asked or set, 1 for what lies there.
     """
 
     arguments: tuple[str, ...]
     line: str
     settings: dict[str, str] = field(default_factory=dict)
     spoil: Callable[[Place], object] = lambda place: None
+    code: int = 2
 
 
 def cut_off(path: Path, *, left: int) -> None:
@@ -76,9 +78,13 @@ def replace_by_folder(path: Path) -> None:
 
 
 def spoil(
-    path: str, change: Callable[[Path], object], line: str, arguments: tuple[str, ...] = STATUS
+    path: str,
+    change: Callable[[Path], object],
+    line: str,
+    arguments: tuple[str, ...] = STATUS,
+    code: int = 1,
 ) -> Case:
-    return Case(arguments, line, spoil=lambda place: change(place.root / path))
+    return Case(arguments, line, spoil=lambda place: change(place.root / path), code=code)
 
 
 def spoil_log(
@@ -261,12 +267,14 @@ CASES = {
         "home/dagster.yaml",
         fill("storage: ["),
         "{root}/home/dagster.yaml can't be used (while parsing a flow node expected",
+        code=2,
     ),
     "a dagster.yaml of other types": spoil(
         "home/dagster.yaml",
         fill("run_queue: 5"),
         "{root}/home/dagster.yaml can't be used (Errors whilst loading dagster instance config at "
         "dagster.yaml. Error 1: Value at path root:run_queue must be dict.",
+        code=2,
     ),
     "a folder for a dagster.yaml": spoil(
         "home/dagster.yaml",

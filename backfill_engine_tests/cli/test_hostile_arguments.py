@@ -16,8 +16,8 @@ from typing import NamedTuple
 import pytest
 from dagster import DagsterInstance
 
-from backfill_engine.cli import main
-from backfill_engine_tests.cli import hostile_launches
+from backfill_engine.cli import app, main
+from backfill_engine_tests.cli import exit_cases, hostile_launches
 from backfill_engine_tests.cli.hostile_cases import (
     CASES,
     DIFF,
@@ -29,6 +29,7 @@ from backfill_engine_tests.cli.hostile_cases import (
     cut_off,
 )
 from backfill_engine_tests.commands import PROJECT
+from backfill_engine_tests.docs.test_commands import list_commands
 from backfill_engine_tests.pipeline.running import RAW, copy_pipeline
 
 
@@ -116,7 +117,7 @@ def test_it_is_one_line_and_nothing_is_written(
     before = place.list_files()
     line = case.line.replace("{root}", str(place.root)).replace(RUN, find_run())
     code, out, err = run(*case.arguments)
-    assert (code, out) == (1, "")
+    assert (code, out) == (case.code, "")
     assert err.startswith(f"error: {line}")
     assert err.count("\n") == 1
     assert "Error:" not in err, "an error of a library, and no cure"
@@ -138,11 +139,30 @@ def test_nothing_is_planned_launched_or_run(
     place: Place, run: Run, arguments: tuple[str, ...], line: str
 ) -> None:
     before = place.list_files()
-    code, _, err = run(*arguments)
-    assert code == 1
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
     (error,) = (printed for printed in err.splitlines() if printed.startswith("error: "))
     assert error.removeprefix("error: ").startswith(line)
     assert "Error:" not in error, "an error of a library, and no cure"
+    assert place.list_files() == before
+    check_nothing_was_asked_for()
+
+
+def test_how_each_command_ends_is_held() -> None:
+    assert {*exit_cases.EXITS} == {name for name, _ in list_commands(app)}
+
+
+@pytest.mark.parametrize("name", exit_cases.EXITS)
+def test_it_ends_with_two_where_it_can_not_be_asked_and_one_for_an_outcome(
+    place: Place, run: Run, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    before = place.list_files()
+    for arguments, code in {**exit_cases.EXITS[name], "--no-such-option": 2}.items():
+        monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+        answer = run(*name.split(), *hostile_launches.split(arguments))
+        assert answer.code == code, (arguments, answer.err)
+        is_error = [line.startswith("error: ") for line in answer.err.splitlines()]
+        assert code != 2 or (is_error[-1], sum(is_error)) == (True, 1), (arguments, answer.err)
     assert place.list_files() == before
     check_nothing_was_asked_for()
 
@@ -154,7 +174,7 @@ def test_where_nobody_answers_it_says_how_not_to_be_asked(
 ) -> None:
     monkeypatch.setattr(sys, "stdin", stdin)
     code, out, err = run(command, *hostile_launches.RAW, *hostile_launches.DAYS, "--json")
-    assert (code, out.strip()) == (1, "")
+    assert (code, out.strip()) == (2, "")
     assert err.splitlines()[-1].endswith(
         "it? nobody answered: say --yes beforehand; nothing was done"
     )

@@ -85,6 +85,14 @@ def test_a_plan_shows_what_would_be_run_and_the_command(tmp_path: Path) -> None:
     assert not (tmp_path / "warehouse").exists()
 
 
+def test_a_plan_takes_what_only_a_launch_tells_and_says_so() -> None:
+    told = ("--reason", "INC-9", "--spark-remote", "sc://big:15002", "--priority", "3", "--yes")
+    assert "`backfill-assets launch` takes the same options" in run("plan", *RANGE, *told).output
+    assert "the same options" not in run("plan", *RANGE, "--priority", "3").output
+    with DagsterInstance.get() as instance:
+        assert not instance.get_backfills()
+
+
 def test_a_template_takes_what_is_downstream_unless_the_command_line_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,10 +19,12 @@ HEAD = """\
 # Commands
 
 What each command says of itself; `backfill-assets COMMAND --help` explains its options. Every
-failure is one line on stderr and a non-zero exit. `--json` prints what programs read. A run or a
-backfill is named by its id, or by the first eight characters or more of it. For scripts there are
-also `missing`, `watermark`, `pin` and `certificate`, short for `status --missing`, `status
---watermark`, `history --consistent` and `proof certificate`.
+failure is one line on stderr; the exit is 2 where what is asked can't be, as by wrong arguments or
+settings, else 1. What asks takes `--yes`; without it and without a terminal it exits with 2.
+`--json` prints what programs read. A run or a backfill is named by its id, or by the first eight
+characters or more of it. For scripts there are also `missing`, `watermark`, `pin` and
+`certificate`, short for `status --missing`, `status --watermark`, `history --consistent` and `proof
+certificate`.
 """
 
 
@@ -86,6 +88,14 @@ def test_the_page_of_commands_says_what_help_says() -> None:
     if os.environ.get("UPDATE_DOCS"):
         PAGE.write_text(page, encoding="utf-8")
     assert PAGE.read_text(encoding="utf-8") == page, "UPDATE_DOCS=1 writes it anew"
+
+
+def test_plan_takes_every_option_of_launch_and_of_run() -> None:
+    options = {
+        name: {option for param in command.params for option in param.opts}
+        for name, command in list_commands(app)
+    }
+    assert options["launch"] | options["run"] <= options["plan"]
 
 
 def test_each_help_fits_a_screen_and_has_an_example() -> None:

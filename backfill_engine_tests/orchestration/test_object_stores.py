@@ -140,7 +140,7 @@ def test_rollback_takes_a_day_back(story: Story) -> None:
     before = read_checksums(Warehouse(WAREHOUSE))
     confirm(story.s3.materialize("staging/flights", partitions=f"{LAST}...{LAST}"))
     restored = story.run(
-        *("rollback", "staging/flights", "--from", LAST, "--to", LAST, "--to-version", "1")
+        *("rollback", "staging/flights", "--from", LAST, "--to", LAST, "--to-version", "1"), "--yes"
     )
     assert "hold again what they held at version 1, as version 3" in restored
     assert read_checksums(Warehouse(WAREHOUSE)) == before

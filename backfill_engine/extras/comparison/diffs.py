@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from backfill_engine.contents.partition_contents import IN_THIS_PROCESS, UNREADABLE, PartitionReader
-from backfill_engine.errors import TableError
+from backfill_engine.errors import SettingsError
 from backfill_engine.extras.comparison.contents import read_contents, split_by_rows
 from backfill_engine.extras.comparison.rows import PartitionDiff, compare_contents
 from backfill_engine.lake.partitions import Partition
@@ -56,7 +56,7 @@ def diff_table(
         reader: reads the checksums.
 
     Raises:
-        TableError: if one of the versions doesn't exist, or they are reversed.
+        SettingsError: if one of the versions doesn't exist, or they are reversed.
         HistoryError: if the run published none of the partitions, or the log no longer has one of
             the versions.
     """
@@ -68,7 +68,7 @@ def diff_table(
         _, older = log.find_version_before(keys, before)
     newer = newest if after is None else after
     if not 0 <= older < newer <= newest:
-        raise TableError(
+        raise SettingsError(
             f"{table.key}: no versions {older} and {newer} to compare: "
             f"give two of 0 to {newest}, the older one as --before"
         )

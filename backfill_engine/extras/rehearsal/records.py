@@ -8,7 +8,7 @@ from typing import TypeVar
 from pyarrow import fs
 from pydantic import TypeAdapter
 
-from backfill_engine.errors import RehearsalError
+from backfill_engine.errors import RehearsalError, UnknownRunError
 from backfill_engine.escaping import escape_markdown, write_row
 from backfill_engine.extras.comparison.rows import PartitionDiff
 from backfill_engine.filesystems import open_filesystem
@@ -206,13 +206,13 @@ def read_rehearsal(warehouse: Warehouse, wanted: str) -> Rehearsal:
         wanted: its id, or the beginning of it.
 
     Raises:
-        RehearsalError: if there is none of that name, or it can't be read.
-        HistoryError: if the beginning is too short to tell.
+        UnknownRunError: if there is none of that name, or the beginning is too short to tell.
+        RehearsalError: if it can't be read.
     """
     known = list_rehearsals(warehouse)
     rehearsal_id = find_id(wanted, known)
     if rehearsal_id is None:
-        raise RehearsalError(
+        raise UnknownRunError(
             f"no rehearsal {wanted} below {join_uri(warehouse.root, _FOLDER)}: "
             "`backfill-assets rehearse` makes one, and says how it is called"
         )

@@ -1,7 +1,7 @@
 """Measures how the columns of two tables differ: means, and shares of rows without a value."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -121,35 +121,6 @@ def measure_shifts(
         for number, key in numbered
         for at, column in enumerate(measured)
     ]
-
-
-def find_shifted(
-    shifts: Iterable[ColumnShift], *, max_mean_shift: float | None, max_null_shift: float | None
-) -> list[str]:
-    """Says in words which columns of which partitions moved beyond the bounds, one line each.
-
-    Args:
-        shifts: what was measured.
-        max_mean_shift: of `ColumnShift.mean_shift`; None is no bound. Where one side has no mean,
-            its share of nulls tells of it.
-        max_null_shift: of `ColumnShift.null_shift`, 0 to 1; None is no bound.
-    """
-    lines: list[str] = []
-    for shift in shifts:
-        column, moved, words = shift.column, shift.mean_shift, []
-        if max_mean_shift is not None and moved is not None and moved > max_mean_shift:
-            words.append(
-                f"mean of {column} went from {shift.mean_before:.4g} to {shift.mean_after:.4g}, "
-                f"a shift of {moved:.3f} (at most {max_mean_shift:g})"
-            )
-        if max_null_shift is not None and shift.null_shift > max_null_shift:
-            words.append(
-                f"rows without {column} went from {shift.nulls_before:.1%} to "
-                f"{shift.nulls_after:.1%} (at most {max_null_shift:.1%} more or less)"
-            )
-        if words:
-            lines.append(f"{shift.partition}: {'; '.join(words)}")
-    return lines
 
 
 def _read_values(

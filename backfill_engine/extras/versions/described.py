@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from backfill_engine.errors import TableError
+from backfill_engine.errors import UnknownTableError
 from backfill_engine.lake.served_versions import REHEARSAL, SERVED, find_served, read_served
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.tables.declarations import Table
@@ -89,17 +89,19 @@ def find_version(table: Table, name: str) -> Table:
     """Finds a version of a served table by its name (`v2`), or by its table's name or key.
 
     Raises:
-        TableError: if there is none; names those that there are.
+        UnknownTableError: if there is none; names those that there are.
     """
     for version in table.versions:
         if name in (version.key, version.name, name_version(table, version.key)):
             return version
     if not table.versions:
-        raise TableError(f"{table.key} serves no versions: declare them with it, as `versions`")
+        raise UnknownTableError(
+            f"{table.key} serves no versions: declare them with it, as `versions`"
+        )
     known = ", ".join(
         f"{name_version(table, version.key)} ({version.key})" for version in table.versions
     )
-    raise TableError(f"{table.key} has no version {name}: there are {known}")
+    raise UnknownTableError(f"{table.key} has no version {name}: there are {known}")
 
 
 @dataclass(frozen=True)

@@ -4,30 +4,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from dagster import Config, MetadataValue, OpExecutionContext
-from pydantic import Field
+from dagster import MetadataValue, OpExecutionContext
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.contents.partition_contents import PartitionReader
-from backfill_engine.errors import PromotionError
 from backfill_engine.extras.rehearsal.applying import RehearsalHook, Shown, list_shown
 from backfill_engine.extras.rehearsal.records import remove_scratch
 from backfill_engine.extras.rehearsal.rehearser import Rehearser
-from backfill_engine.extras.versions.described import find_retired, find_version, list_switches
 from backfill_engine.extras.versions.promotions import (
-    DriftGates,
     Promotion,
     describe_promotion,
     describe_refusal,
     write_promotion,
 )
+from backfill_engine.extras.versions.switching import (
+    PromotionConfig,
+    Switching,
+    begin_promotion,
+    find_switching,
+)
 from backfill_engine.extras.versions.version_rehearsal import VersionRehearsal
-from backfill_engine.grains.grain import is_in_range
 from backfill_engine.lake.partitions import build_partitions
-from backfill_engine.lake.served_versions import find_served
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.orchestration.due.downstream import Reader, find_reader, list_readers
-from backfill_engine.orchestration.due.readiness import find_readiness
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
 from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
@@ -44,75 +43,10 @@ from backfill_engine.orchestration.runs.run_tags import OVERRIDE_TAG
 from backfill_engine.proof.certificates import keep_publishes
 from backfill_engine.publishing.inputs import PinnedInputs, pin_inputs
 from backfill_engine.publishing.publisher import Publisher
-from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import Run, describe_failures
-from backfill_engine.publishing.serving import ServedHook, choose_served, serve
+from backfill_engine.publishing.serving import ServedHook
 from backfill_engine.resources import LakehouseResource, SparkResource, build_reader
 from backfill_engine.tables.declarations import Table
-
-
-@dataclass(frozen=True)
-class _Switching:
-    """A served table, the version that it is to hold, and what both are made from."""
-
-    log: TableLog
-    recipe: Recipe
-    keys: Sequence[str]
-    pinned: PinnedInputs
-    blocked: Mapping[str, str]
-
-
-_CANARY = 7
-
-
-class PromotionConfig(Config):
-    """Which version is to be served, and how far it may differ before a person is asked."""
-
-    table: str = Field(description="The served table, as serving/carrier_delays.")
-    version: str = Field(
-        default="",
-        description="The version, as v2; empty for the one that was served before, to go back.",
-    )
-    reason: str = Field(default="", description="Why; kept in the commit.")
-    by: str = Field(default="", description="Who asks for it; kept in the commit.")
-    accept: str = Field(
-        default="", description="Why it is right though it differs by more than the gates."
-    )
-    dry_run: bool = Field(default=False, description="Only look what stands against it.")
-    canary: list[str] = Field(
-        default_factory=list,
-        description="Range [first, last] that is computed and judged before the rest; else the "
-        f"last {_CANARY} partitions.",
-    )
-    max_psi: float | None = Field(
-        default=0.25, ge=0, description="Of a column with a drift rule, in one partition."
-    )
-    max_mean_shift: float | None = Field(
-        default=0.5, ge=0, description="Of a column's mean, as a share of it."
-    )
-    max_null_shift: float | None = Field(
-        default=0.05, ge=0, le=1, description="Of a column's share of nulls."
-    )
-    override_protection: str | None = Field(
-        default=None, description="Why protected partitions are switched all the same."
-    )
-
-    def find_canary(self, keys: Sequence[str]) -> list[str]:
-        """Finds those of the partitions to be switched that are judged before the rest.
-
-        Raises:
-            PromotionError: if none of them lies in the range that is named.
-        """
-        if not self.canary:
-            return list(keys[-_CANARY:])
-        first, last = self.canary[0], self.canary[-1]
-        found = [key for key in keys if is_in_range(key, first, last)]
-        if not found:
-            raise PromotionError(
-                f"no partition to be switched lies in the canary {first}...{last}: they are "
-                f"{keys[0]} to {keys[-1]}"
-            )
-        return found
 
 
 @dataclass(frozen=True)
@@ -149,59 +83,30 @@ class Promoter:
         now, warehouse = datetime.now(tz=UTC), lakehouse.warehouse()
         fail_dead_runs(context.instance, now=now, silent_seconds=lakehouse.silent_seconds)
         warehouse.check_writable()
-        switching = self._look(now)
-        promotion = Promotion(
-            promotion_id=context.run_id,
-            table=switching.log.table.key,
-            version=switching.recipe.serves,
-            before=find_served(switching.log),
-            at=now,
-            by=config.by,
-            why=config.reason or config.accept,
-            partitions=len(switching.keys),
-            gates=DriftGates(config.max_psi, config.max_mean_shift, config.max_null_shift),
-            missing=_describe_blocked(switching),
-            accepted=config.accept,
+        switching = find_switching(
+            self.catalog,
+            context.instance,
+            self._graph,
+            config,
+            lambda table: self._recover(table, now),
         )
+        pinned = pin_inputs(
+            switching.log,
+            {switching.source.table.key: switching.source},
+            switching.recipe,
+            landing_root=lakehouse.landing_root,
+            partitions=build_partitions(switching.log.table, switching.keys),
+            windows=switching.readiness.windows,
+        )
+        promotion = begin_promotion(switching, config, promotion_id=context.run_id, now=now)
         if not promotion.is_served:
             shown: Mapping[str, Shown] = {}
             if promotion.may_go and config.version:
                 promotion, shown = self._rehearse(switching, promotion)
             if promotion.may_go and not config.dry_run:
-                promotion = self._switch(switching, promotion, shown)
+                promotion = self._switch(switching, pinned, promotion, shown)
         write_promotion(warehouse, promotion)
         return promotion
-
-    def _look(self, now: datetime) -> _Switching:
-        """Looks at the tables, and finds the partitions that the version lacks."""
-        table, recipe = (
-            self.catalog.find_table(self.config.table),
-            self.catalog.recipes[self.config.table],
-        )
-        log = self._recover(table, now)
-        (held,) = choose_served(recipe, log).inputs
-        version = find_version(table, self.config.version or _find_before(log))
-        recipe, source = (
-            serve(recipe, version.key),
-            self._recover(self.catalog.find_table(version.key), now),
-        )
-        keys = sorted({*log.publishes, *read_log(log.warehouse, held).publishes})
-        readiness = find_readiness(
-            self.context.instance,
-            self._graph,
-            find_asset_key(table),
-            keys,
-            unread=recipe.unread,
-        )
-        pinned = pin_inputs(
-            log,
-            {version.key: source},
-            recipe,
-            landing_root=self.lakehouse.landing_root,
-            partitions=build_partitions(table, keys),
-            windows=readiness.windows,
-        )
-        return _Switching(log, recipe, keys, pinned, readiness.blocked)
 
     def _recover(self, table: Table, now: datetime) -> TableLog:
         """Reads a table's log, once Dagster knows of all that it tells."""
@@ -220,7 +125,7 @@ class Promoter:
         return self.context.repository_def.asset_graph
 
     def _rehearse(
-        self, switching: _Switching, promotion: Promotion
+        self, switching: Switching, promotion: Promotion
     ) -> tuple[Promotion, Mapping[str, Shown]]:
         """Rehearses the switch, canary first, and adds what stands against it.
 
@@ -246,7 +151,7 @@ class Promoter:
     def _goes_on(self, promotion: Promotion) -> bool:
         return promotion.may_go or (self.config.dry_run and not promotion.missing)
 
-    def _list_readers(self, switching: _Switching, canary: Sequence[str]) -> Iterator[Reader]:
+    def _list_readers(self, switching: Switching, canary: Sequence[str]) -> Iterator[Reader]:
         """Lists what reads the served table: of each what is published, else what the canary gives.
 
         Without what other inputs of it keep back.
@@ -264,7 +169,11 @@ class Promoter:
                 yield reader
 
     def _switch(
-        self, switching: _Switching, promotion: Promotion, shown: Mapping[str, Shown]
+        self,
+        switching: Switching,
+        pinned: PinnedInputs,
+        promotion: Promotion,
+        shown: Mapping[str, Shown],
     ) -> Promotion:
         """Publishes all partitions in one commit, or says which of them keep it from that."""
         log, recipe, context = switching.log, switching.recipe, self.context
@@ -296,7 +205,7 @@ class Promoter:
             reader=self._reader,
         )
         partitions = build_partitions(log.table, switching.keys)
-        results = publisher.publish_as_pinned(partitions, switching.pinned)
+        results = publisher.publish_as_pinned(partitions, pinned)
         withheld = {
             result.key: describe_failures(result.verdict)
             for result in results
@@ -312,26 +221,6 @@ class Promoter:
         record_results(context, log, results, run, code_version=code_version)
         keep_publishes(log.reread())
         return replace(promotion, published=results[0].version)
-
-
-def _find_before(log: TableLog) -> str:
-    switches = list_switches(log)
-    if not switches or not switches[0].before:
-        raise PromotionError(
-            f"{log.table.key} has served nothing else before: there is nothing to go back to"
-        )
-    return switches[0].before
-
-
-def _describe_blocked(switching: _Switching) -> tuple[str, ...]:
-    """Says which partitions the version lacks, or that it is kept up no more."""
-    source = switching.pinned.inputs[switching.recipe.serves]
-    if retired := find_retired(source):
-        return (
-            f"{source.table.key}: {retired}: lift that (`protect --lift`) and backfill it first",
-        )
-    partitions_def = find_partitions_def(switching.log.table)
-    return tuple(describe_ranges(partitions_def, switching.blocked))
 
 
 def promote_version(

@@ -4,20 +4,23 @@ The rehearsal beside it has the differences, partition by partition.
 """
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
 from backfill_engine.escaping import escape_markdown
 from backfill_engine.extras.rehearsal.records import (
-    RehearsedTable,
+    RehearsedPartition,
     locate_beside_rehearsal,
     read_beside_rehearsal,
 )
+from backfill_engine.extras.versions.column_shifts import ColumnShift
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.whole_files import write_whole_file
-from backfill_engine.orchestration.instance.ranges import shorten
+from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
+from backfill_engine.orchestration.instance.ranges import describe_ranges, format_ranges, shorten
+from backfill_engine.tables.declarations import Table
 
 _DOCUMENT = "promotion.json"
 
@@ -52,7 +55,7 @@ class Promotion:
         partitions: of the served table that the switch is to replace.
         gates: bounds of drift.
         missing: what keeps it from being served whatever anyone says, a line each.
-        beyond: what differs by more than the gates, a line each.
+        beyond: what differs by more than the gates, a line for each column.
         accepted: why it is served all the same; empty if nobody said.
         published: the Delta version that serves it; None if it is not served.
         page: where the drift is drawn; empty if nothing was rehearsed.
@@ -104,23 +107,69 @@ def read_promotion(warehouse: Warehouse, promotion_id: str) -> Promotion:
     return read_beside_rehearsal(warehouse, promotion_id, _DOCUMENT, _PROMOTIONS)
 
 
-def find_missing(served: RehearsedTable) -> list[str]:
+def find_missing(table: Table, rehearsed: Sequence[RehearsedPartition]) -> list[str]:
     """Finds what the audit withholds of a version, and keys that one side has and not the other.
 
     Args:
-        served: the served table, as it was rehearsed.
+        table: the served one.
+        rehearsed: partitions of it.
     """
-    missing: list[str] = []
-    for rehearsed in served.partitions:
-        where, diff = f"{served.table} {rehearsed.partition}", rehearsed.diff
-        if rehearsed.withheld:
-            missing.append(f"{where} would be withheld: {rehearsed.withheld}")
-        elif diff and rehearsed.shown_checksum and (diff.added or diff.removed):
-            missing.append(
-                f"{where}: the keys are not the same, {diff.added} only in the new version, "
-                f"{diff.removed} only in the served one"
-            )
-    return missing
+    withheld = {
+        partition.partition: f"would be withheld: {partition.withheld}"
+        for partition in rehearsed
+        if partition.withheld
+    }
+    apart = {
+        partition.partition: diff
+        for partition in rehearsed
+        if (diff := partition.diff) and partition.shown_checksum and (diff.added or diff.removed)
+    }
+    keys = (
+        f"the keys are not the same, {sum(diff.added for diff in apart.values())} only in the new "
+        f"version, {sum(diff.removed for diff in apart.values())} only in the served one"
+    )
+    return describe_of(table, {**dict.fromkeys(apart, keys), **withheld})
+
+
+def find_beyond(
+    table: Table,
+    gates: DriftGates,
+    rehearsed: Iterable[RehearsedPartition],
+    shifts: Iterable[ColumnShift],
+) -> list[str]:
+    """Finds what is beyond the gates: a line for each column says where, and how far at most.
+
+    Args:
+        table: the served one.
+        gates: for each of its partitions.
+        rehearsed: these.
+        shifts: of their columns.
+    """
+    beyond: dict[tuple[str, float], dict[str, float]] = {}
+
+    def weigh(what: str, bound: float | None, partition: str, value: float | None) -> None:
+        if bound is not None and value is not None and value > bound:
+            beyond.setdefault((what, bound), {})[partition] = value
+
+    for partition in rehearsed:
+        for column, psi in partition.diff.psi.items() if partition.diff else ():
+            weigh(f"PSI of {column}", gates.max_psi, partition.partition, psi)
+    for shift in shifts:
+        mean, nulls = f"mean of {shift.column}", f"share of rows without {shift.column}"
+        weigh(f"shift of the {mean}", gates.max_mean_shift, shift.partition, shift.mean_shift)
+        weigh(f"shift of the {nulls}", gates.max_null_shift, shift.partition, shift.null_shift)
+    partitions_def = find_partitions_def(table)
+    return [
+        f"{table.key} {', '.join(shorten(format_ranges(partitions_def, values), _IN_A_LINE))}: "
+        f"{what} is up to {max(values.values()):.3f} (at most {bound:g})"
+        for (what, bound), values in beyond.items()
+    ]
+
+
+def describe_of(table: Table, texts: Mapping[str, str]) -> list[str]:
+    """Says a text of several partitions of a table once, with their ranges."""
+    lines = describe_ranges(find_partitions_def(table), texts, most=_IN_A_LINE)
+    return [f"{table.key} {line}" for line in lines]
 
 
 _SHIFTS_LISTED = 31
@@ -165,7 +214,10 @@ def describe_refusal(promotion: Promotion) -> str:
     if promotion.missing:
         why, cure = promotion.missing, "publish what is missing, then repeat it"
     else:
-        why = promotion.beyond
-        cure = "say why that is right with --accept, or widen the gates"
+        why, served = promotion.beyond, promotion.table.rpartition("/")[2]
+        cure = (
+            "if that is right, say why: `backfill-assets version promote "
+            f'{served} {promotion.version} --accept "…"`, or widen the gates'
+        )
     listed = "; ".join(shorten(why, _IN_A_LINE))
     return f"{describe_outcome(promotion)}, and not {promotion.version}: {listed}: {cure}"

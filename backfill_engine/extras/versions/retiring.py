@@ -13,7 +13,8 @@ from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.protections import Protection, add_protection, read_protections
 from backfill_engine.lake.reader import read_table
 from backfill_engine.lake.served_versions import find_served
-from backfill_engine.lake.table_log import read_log
+from backfill_engine.lake.table_log import TableLog, read_log
+from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import build_record, overwrite_partitions, vacuum_table
 from backfill_engine.orchestration.recovery.recovery import recover_table
 from backfill_engine.orchestration.runs.claims import fail_dead_runs
@@ -47,18 +48,15 @@ def retire_version(
     # It is protected before it is emptied: what is left of a crash between the two, the same
     # command finishes.
     instance, warehouse, now = context.instance, lakehouse.warehouse(), datetime.now(tz=UTC)
-    served = catalog.find_table(config.table)
-    table = catalog.find_table(find_version(served, config.version).key)
     fail_dead_runs(instance, now=now, silent_seconds=lakehouse.silent_seconds)
     warehouse.check_writable()
-    held = find_served(read_log(warehouse, served))
-    _refuse_read(held, served, table, catalog.recipes)
-    log = read_log(warehouse, table).require()
+    log, held = find_retirable(catalog, warehouse, config.table, config.version)
+    table, served = log.table, catalog.find_table(config.table)
     log = recover_table(catalog, instance, log, now=now, reader=build_reader(spark, lakehouse))[
         -1
     ].log
     why = f"retired by {config.by or 'somebody'}: {config.reason or 'no longer served'}"
-    full = sorted(key for key, publish in log.publishes.items() if publish.rows)
+    full = list_full(log)
     if not read_protections(warehouse).find(table, full or list(log.publishes)):
         protection = Protection(table=table.key, reason=why, by=config.by or "retire")
         add_protection(warehouse, protection, now=now)
@@ -88,6 +86,37 @@ def retire_version(
         f"days are over in which a rollback could bring them back; {served.key} serves "
         f"{held}. Take it out of the versions of {served.key} and out of `assets/`, too"
     )
+
+
+def find_retirable(
+    catalog: Catalog, warehouse: Warehouse, served: str, version: str
+) -> tuple[TableLog, str]:
+    """Finds the table of a version that may be retired.
+
+    Args:
+        catalog: of the code location.
+        warehouse: where the tables are.
+        served: key of the served table.
+        version: name of the version.
+
+    Returns:
+        Its log; and the key of the version that is served.
+
+    Raises:
+        UnknownTableError: if there is no such table or version.
+        PromotionError: if it is served, or read by other tables.
+        TableError: if it was never published.
+    """
+    table = catalog.find_table(served)
+    retired = catalog.find_table(find_version(table, version).key)
+    held = find_served(read_log(warehouse, table))
+    _refuse_read(held, table, retired, catalog.recipes)
+    return read_log(warehouse, retired).require(), held
+
+
+def list_full(log: TableLog) -> list[str]:
+    """Lists the partitions that hold rows, ascending."""
+    return sorted(key for key, publish in log.publishes.items() if publish.rows)
 
 
 def _refuse_read(held: str, served: Table, table: Table, recipes: Mapping[str, Recipe]) -> None:

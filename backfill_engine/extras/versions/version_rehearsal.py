@@ -12,13 +12,18 @@ from backfill_engine.extras.rehearsal.records import (
     write_rehearsal,
 )
 from backfill_engine.extras.rehearsal.rehearser import Rehearser
-from backfill_engine.extras.versions.column_shifts import ColumnShift, find_shifted, measure_shifts
+from backfill_engine.extras.versions.column_shifts import ColumnShift, measure_shifts
 from backfill_engine.extras.versions.drift_page import (
     build_drift_page,
     find_most_drifted,
     read_histograms,
 )
-from backfill_engine.extras.versions.promotions import Promotion, find_missing
+from backfill_engine.extras.versions.promotions import (
+    Promotion,
+    describe_of,
+    find_beyond,
+    find_missing,
+)
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.whole_files import write_file
@@ -55,7 +60,7 @@ class VersionRehearsal:
         Raises:
             BackfillError: if they can't be computed at all.
         """
-        table, gates = self.recipe.table, self.promotion.gates
+        table = self.recipe.table
         stage = self.rehearser.rehearse(self.recipe, keys, blocked={}, provisional={})
         self.served += stage.partitions
         shifts: list[ColumnShift] = []
@@ -66,10 +71,9 @@ class VersionRehearsal:
         # Of a partition that consumers can't read yet nothing shifts.
         known = [shift for shift in shifts if shift.partition in self.published.publishes]
         self.shifts += known
-        beyond = Gates(max_psi=gates.max_psi).list_exceeded(stage) + find_shifted(
-            known, max_mean_shift=gates.max_mean_shift, max_null_shift=gates.max_null_shift
-        )
-        self._add(missing=find_missing(stage), beyond=beyond)
+        beyond = find_beyond(table, self.promotion.gates, self.served, self.shifts)
+        self.promotion = replace(self.promotion, beyond=tuple(beyond))
+        self._miss(find_missing(table, stage.partitions))
 
     def rehearse_reader(
         self, recipe: Recipe, keys: Sequence[str], provisional: Mapping[str, str]
@@ -81,12 +85,11 @@ class VersionRehearsal:
         """
         reader = self.rehearser.rehearse(recipe, keys, blocked={}, provisional=provisional)
         self.readers.append(reader)
-        self._add(
-            missing=[
-                f"{reader.table} {partition.partition} can't be built from it: {partition.withheld}"
-                for partition in reader.withheld
-            ]
-        )
+        texts = {
+            partition.partition: f"can't be built from it: {partition.withheld}"
+            for partition in reader.withheld
+        }
+        self._miss(describe_of(recipe.table, texts))
 
     def keep(self) -> None:
         """Keeps the differences, as of any rehearsal, and draws them on a page.
@@ -112,12 +115,8 @@ class VersionRehearsal:
         write_file(place, page)
         self.promotion = replace(promotion, page=place)
 
-    def _add(self, *, missing: Sequence[str] = (), beyond: Sequence[str] = ()) -> None:
-        self.promotion = replace(
-            self.promotion,
-            missing=(*self.promotion.missing, *missing),
-            beyond=(*self.promotion.beyond, *beyond),
-        )
+    def _miss(self, lines: Sequence[str]) -> None:
+        self.promotion = replace(self.promotion, missing=(*self.promotion.missing, *lines))
 
     def _draw(self) -> str:
         table = self.recipe.table

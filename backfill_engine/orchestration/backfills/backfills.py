@@ -11,7 +11,7 @@ from itertools import islice
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.errors import HistoryError, PartitionRangeError
+from backfill_engine.errors import PartitionRangeError, UnknownRunError
 from backfill_engine.lake.whole_files import find_id
 from backfill_engine.orchestration.instance.dagster_internals import (
     BULK_ACTION_TERMINAL_STATUSES,
@@ -173,7 +173,7 @@ def find_whole_id(catalog: Catalog, instance: DagsterInstance, wanted: str) -> s
     """Finds the id of a backfill or a run that `wanted` is, or is the beginning of.
 
     Raises:
-        HistoryError: if there is none, or more than one, or the beginning is too short; or if it
+        UnknownRunError: if there is none, or more than one, or the beginning is too short; or if it
             is of another code location.
     """
     whole = wanted
@@ -181,14 +181,14 @@ def find_whole_id(catalog: Catalog, instance: DagsterInstance, wanted: str) -> s
         backfills = (backfill.backfill_id for backfill in instance.get_backfills())
         whole = find_id(wanted, (*backfills, *instance.get_run_ids()))
     if whole is None:
-        raise HistoryError(
+        raise UnknownRunError(
             f"this Dagster home knows no backfill and no run {wanted}: "
             "`backfill-assets backfill list` lists the backfills, and DAGSTER_HOME says which "
             "home it is"
         )
     run = instance.get_run_by_id(whole)
     if not (is_ours(run.tags) if run else read_backfill(catalog, instance, whole).is_ours):
-        raise HistoryError(f"{whole} is of another code location: see to it in Dagster's UI")
+        raise UnknownRunError(f"{whole} is of another code location: see to it in Dagster's UI")
     return whole
 
 
@@ -196,7 +196,7 @@ def find_backfill(catalog: Catalog, instance: DagsterInstance, wanted: str) -> B
     """Finds a backfill by its id, or by that of any of its runs; or by the beginning of one.
 
     Raises:
-        HistoryError: as `find_whole_id`.
+        UnknownRunError: as `find_whole_id`.
     """
     whole = find_whole_id(catalog, instance, wanted)
     run = instance.get_run_by_id(whole)

@@ -2,6 +2,7 @@
 
 import getpass
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -33,6 +34,7 @@ from backfill_engine.orchestration.runs.run_tags import (
     PRIORITY_TAG,
 )
 from backfill_engine.spark.remotes import check_tagged_remote
+from backfill_engine.tables.declarations import Table
 
 _LISTED = 7
 Options = TypeVar("Options", bound=RunOptions)
@@ -109,12 +111,9 @@ def check_launch(catalog: Catalog, plan: Plan, launch: Launch) -> Launch:
         ProtectedError: if partitions of it are protected, without a reason to override that.
         BackfillError: if runs are at work on partitions of it, or requested.
     """
-    if launch.spark_remote is not None:
-        check_tagged_remote(launch.spark_remote, named_by="--spark-remote")
     if plan.row_filter:
         launch = bound_rows(catalog, plan, launch)
-    for table_plan in plan.tables:
-        choose_run_options(catalog.find_table(table_plan.table), launch)
+    check_options((catalog.find_table(table_plan.table) for table_plan in plan.tables), launch)
     protected = [
         f"{table_plan.table} {text}" for table_plan in plan.tables for text in table_plan.protected
     ]
@@ -126,6 +125,19 @@ def check_launch(catalog: Catalog, plan: Plan, launch: Launch) -> Launch:
         )
     _refuse_at_work(plan)
     return launch if protected else launch.model_copy(update={"override_protection": None})
+
+
+def check_options(tables: Iterable[Table], launch: Launch) -> None:
+    """Checks that tables can honour the options of runs, whatever these would find.
+
+    Raises:
+        SettingsError: if one can't, or no run may name such a Spark.
+        FilterError: if the filter is unreadable.
+    """
+    if launch.spark_remote is not None:
+        check_tagged_remote(launch.spark_remote, named_by="--spark-remote")
+    for table in tables:
+        choose_run_options(table, launch)
 
 
 def bound_rows(catalog: Catalog, plan: Plan, options: Options) -> Options:

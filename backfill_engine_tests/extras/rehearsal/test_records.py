@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from backfill_engine.errors import RehearsalError
+from backfill_engine.errors import RehearsalError, UnknownRunError
 from backfill_engine.extras.comparison.rows import PartitionDiff
 from backfill_engine.extras.rehearsal.records import (
     Gates,
@@ -55,7 +55,7 @@ def test_it_is_read_by_the_beginning_of_its_id(warehouse: Warehouse) -> None:
 
 
 def test_an_unknown_one_is_refused(warehouse: Warehouse) -> None:
-    with pytest.raises(RehearsalError, match="no rehearsal 12345678"):
+    with pytest.raises(UnknownRunError, match="no rehearsal 12345678"):
         read_rehearsal(warehouse, "12345678")
 
 

@@ -10,7 +10,8 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from backfill_engine.extras.versions.column_shifts import ColumnShift, find_shifted, measure_shifts
+from backfill_engine.extras.versions.column_shifts import ColumnShift, measure_shifts
+from backfill_engine.extras.versions.promotions import DriftGates, find_beyond
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
@@ -27,6 +28,7 @@ from backfill_engine_tests.contents.written_rows import (
     write_rows,
     write_versions,
 )
+from backfill_engine_tests.project import SERVED_CARRIER_DELAYS
 from backfill_engine_tests.shared_fixtures import build_days
 
 COLUMNS = ["delay", "gate", "departed", "miles", "cancelled"]
@@ -197,17 +199,16 @@ SHIFTS = [
 
 
 def test_without_bounds_nothing_shifted() -> None:
-    assert find_shifted(SHIFTS, max_mean_shift=None, max_null_shift=None) == []
+    assert find_beyond(SERVED_CARRIER_DELAYS, DriftGates(), [], SHIFTS) == []
 
 
 def test_bounds_that_are_just_met_hold() -> None:
-    assert find_shifted(SHIFTS[:3], max_mean_shift=0.25, max_null_shift=0.25) == []
-
-
-def test_what_shifted_is_one_line_with_its_figures() -> None:
-    assert find_shifted(SHIFTS, max_mean_shift=0.2, max_null_shift=0.1) == [
-        "2013-01-01: mean of delay went from 4 to 5, a shift of 0.250 (at most 0.2); "
-        "rows without delay went from 0.0% to 25.0% (at most 10.0% more or less)",
-        "2013-01-01: rows without gate went from 50.0% to 25.0% (at most 10.0% more or less)",
-        "2013-01-03: rows without delay went from 100.0% to 0.0% (at most 10.0% more or less)",
+    table = SERVED_CARRIER_DELAYS
+    assert find_beyond(table, DriftGates(0.2, 0.1, 0.1), [], SHIFTS) == [
+        f"{table.key} 2013-01-01...2013-01-02: shift of the mean of delay is up to 0.250 "
+        "(at most 0.1)",
+        f"{table.key} 2013-01-01, 2013-01-03: shift of the share of rows without delay is up to "
+        "1.000 (at most 0.1)",
+        f"{table.key} 2013-01-01: shift of the share of rows without gate is up to 0.250 "
+        "(at most 0.1)",
     ]

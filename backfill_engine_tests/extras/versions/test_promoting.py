@@ -334,8 +334,9 @@ def test_a_version_that_lacks_a_partition_is_refused_by_name(serving: Pipeline) 
     serving.run(V1, SERVED, first="2013-01-09", last="2013-01-10").confirm()
     before = serving.look(*TABLES)
     refused = promote(serving, accept=WHY)
-    for day in ("2013-01-09", "2013-01-10"):
-        assert f"{V2} {day} is missing" in refused.message
+    assert f"2013-01-09...2013-01-10: {V2} is missing" in refused.message
+    command = f"`backfill-assets run --select {V2} --from 2013-01-09 --to 2013-01-10 --only missing"
+    assert command in refused.message
     assert serving.look(*TABLES) == before
 
 
@@ -344,7 +345,7 @@ def test_a_version_with_a_failed_partition_is_refused(serving: Pipeline) -> None
     for key in (RAW, STAGING, V2):  # a day that raw withholds, and what it holds up
         assert not serving.run(key, first="2013-01-04", last="2013-01-04").success
     refused = promote(serving, accept=WHY)
-    assert f"{V2} 2013-01-04 is failed or withheld" in refused.message
+    assert f"2013-01-04: {V2} is failed or withheld" in refused.message
     assert find_served(read_served_log(serving)) == V1
 
 

@@ -23,7 +23,7 @@ RAW, STAGING = "raw/flights", "staging/flights"
 FIRST, LAST = "2013-01-01", "2013-01-06"
 MENDED = "2013-01-04"
 REHEARSE = ("rehearse", "--select", f"{RAW},{STAGING},{V1}", "--from", MENDED, "--to", MENDED)
-PROMOTE = ("version", "promote", "carrier_delays", "v2", "--accept", "by design")
+PROMOTE = ("version", "promote", "carrier_delays", "v2", "--accept", "by design", "--yes")
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_a_killed_promotion_has_switched_or_not_and_the_command_finishes(
 
     run_well(project, *PROMOTE)
     assert read_versions(project)[SERVED] == before[V2]
-    run_well(project, "rollback", SERVED)
+    run_well(project, "rollback", SERVED, "--yes")
     assert read_versions(project)[SERVED] == before[V1]
 
 
@@ -148,7 +148,8 @@ def test_a_killed_rollback_is_old_or_new_and_the_command_finishes(
     confirm(mended.materialize(RAW, partitions=f"{MENDED}...{LAST}"))
     after = read_versions(mended)
     assert after[RAW] != before[RAW]
-    command = ("rollback", RAW, "--from", MENDED, "--to", LAST, "--to-version", str(version))
+    days = ("--from", MENDED, "--to", LAST)
+    command = ("rollback", RAW, *days, "--to-version", str(version), "--yes")
     kill(mended, *command, when=name_moment(mended, moment, RAW))
     assert read_versions(mended)[RAW] in (before[RAW], after[RAW])
     run_well(mended, *command)
@@ -157,7 +158,7 @@ def test_a_killed_rollback_is_old_or_new_and_the_command_finishes(
 
 def test_a_killed_retirement_finishes(project: Project) -> None:
     before, version = read_versions(project), find_version(project, V2)
-    command = ("version", "retire", "carrier_delays", "v2", "--reason", "worse")
+    command = ("version", "retire", "carrier_delays", "v2", "--reason", "worse", "--yes")
     protections = project.warehouse / "protections" / "_delta_log"
     kill(project, *command, when=protections.exists)
     assert find_version(project, V2) == version
