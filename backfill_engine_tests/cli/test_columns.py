@@ -139,7 +139,6 @@ ASKED: dict[tuple[str, ...], int] = {
     ("backfill", "list"): 0,
     ("backfill", "watch", "BACKFILL", "--timeout", "0"): 3,
     ("backfill", "watch", "RUN"): 1,
-    ("rehearse", *SELECT, *GOOD): 0,
     ("protect", RAW, *GOOD, "--reason", "these were reported to the board in January"): 0,
     ("protect", "--list"): 0,
     ("version", "list", "carrier_delays"): 0,
