@@ -16,7 +16,7 @@ import typer
 
 from backfill_engine.cli import backfill_commands, proof_commands, version_commands
 from backfill_engine.cli.location import choose_module, read_project
-from backfill_engine.cli.options import fix_options
+from backfill_engine.cli.options import CommandGroup, GroupedCommand, fix_options
 from backfill_engine.cli.partition_commands import (
     accept,
     adopt,
@@ -39,6 +39,7 @@ _DEBUG = "--debug"
 
 app = typer.Typer(
     name="backfill-assets",
+    cls=CommandGroup,
     help="Safe partition backfills on Dagster, Spark and Delta Lake.",
     no_args_is_help=True,
     add_completion=False,
@@ -49,7 +50,7 @@ for _command in (
     *(init, check, plan, launch, run, rehearse, apply),
     *(status, history, rollback, accept, adopt, migrate, recover, protect),
 ):
-    app.command()(_command)
+    app.command(cls=GroupedCommand)(_command)
 # Short names that scripts go by; `--help` lists only what they stand for.
 for _name, _command, _fixed in (
     ("missing", status, {"missing": True}),
@@ -58,9 +59,9 @@ for _name, _command, _fixed in (
     ("certificate", proof_commands.certificate, {}),
 ):
     app.command(_name, hidden=True)(fix_options(_command, **_fixed))
-app.add_typer(backfill_commands.app, name="backfill")
-app.add_typer(proof_commands.app, name="proof")
-app.add_typer(version_commands.app, name="version")
+app.add_typer(backfill_commands.app, name="backfill", cls=CommandGroup)
+app.add_typer(proof_commands.app, name="proof", cls=CommandGroup)
+app.add_typer(version_commands.app, name="version", cls=CommandGroup)
 
 
 @app.callback()
@@ -116,7 +117,7 @@ def add_project_commands() -> None:
                 f"[tool.backfill] commands: {name} = {place!r} can't be loaded ({error}): write "
                 '"module:app"'
             ) from error
-        app.add_typer(commands, name=name)
+        app.add_typer(commands, name=name, cls=CommandGroup)
 
 
 def _describe(error: Exception) -> str:

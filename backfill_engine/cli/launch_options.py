@@ -106,7 +106,7 @@ def read_templates(path: Path | None) -> dict[str, Template]:
 class RangeOptions(BaseModel):
     """Which partitions are asked for: a selection, a range as keys or as bounds, what follows."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, title="Which partitions")
 
     first: str | None = Field(
         None, title="from", description="First partition key; without --from and --to all."

@@ -9,7 +9,9 @@ from typing import Annotated, Any
 import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
+from typer.core import TyperCommand, TyperGroup
 
+from backfill_engine.cli.terminal import echo_lines
 from backfill_engine.errors import SettingsError
 
 
@@ -59,11 +61,68 @@ TableKey = Annotated[str, typer.Argument(help="A table, as staging/flights.")]
 MaybeTableKey = Annotated[str | None, typer.Argument(help="A table, as staging/flights.")]
 
 
+_EVERYDAY = {"first", "last", "select", "only", "downstream", "chunk", "reason"}
+"""Of the options in groups those that `--help` shows; `--help-all` shows the others, too."""
+_SHOWS_ALL = f"{__name__}.shows_all"
+_WHOLE = 1000
+"""Characters, more than any sentence has."""
+
+
+def _show_all(context: typer.Context, asked: bool) -> None:  # noqa: FBT001
+    if asked:
+        context.meta[_SHOWS_ALL] = True
+        echo_lines(context.get_help())
+        raise typer.Exit
+
+
+_HelpAll = Annotated[
+    bool,
+    typer.Option(
+        "--help-all", is_eager=True, callback=_show_all, help="Show all options, and exit."
+    ),
+]
+
+
+class CommandGroup(TyperGroup):
+    """A group whose help lists each command with a whole sentence, also where that takes lines."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Writes the commands that aren't hidden."""
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, command.get_short_help_str(_WHOLE))
+                    for name, command in commands
+                    if command is not None and not command.hidden
+                ]
+            )
+
+
+class GroupedCommand(TyperCommand):
+    """A command whose help has its options in groups, and at first only those of every day."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Writes the groups, each below its name."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            group = getattr(parameter, "rich_help_panel", None)
+            is_shown = group is None or parameter.name in _EVERYDAY or _SHOWS_ALL in ctx.meta
+            record = parameter.get_help_record(ctx)
+            if record is not None and is_shown:
+                kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                groups.setdefault(group or kind, []).append(record)
+        for group, records in groups.items():
+            with formatter.section(group):
+                formatter.write_dl(records)
+
+
 def spread_options(command: Callable[..., None]) -> Callable[..., None]:
     """Lets typer see the fields of a command's models as options, in their place.
 
     A field with a description is an option. Its name is that of the field, or its title, if it has
-    one; its help is how the description begins. The command gets the models.
+    one; its help is how the description begins; its group is the title of the model that declares
+    it. The command gets the models.
 
     Args:
         command: of which parameters are annotated with models whose fields have defaults.
@@ -79,15 +138,25 @@ def spread_options(command: Callable[..., None]) -> Callable[..., None]:
                     name,
                     inspect.Parameter.KEYWORD_ONLY,
                     default=field.default,
-                    annotation=Annotated[field.annotation, _build_option(name, field)],
+                    annotation=Annotated[
+                        field.annotation, _build_option(name, field, _find_group(kind, name))
+                    ],
                 )
                 for name, field in _find_options(kind).items()
             ]
         else:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
+    if any(_find_group(kind, name) for kind in models.values() for name in _find_options(kind)):
+        parameters.append(
+            inspect.Parameter(
+                "help_all", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=_HelpAll
+            )
+        )
+
     @wraps(command)
     def spread(**given: Any) -> None:
+        given.pop("help_all", None)
         built = {
             name: kind(**{option: given.pop(option) for option in _find_options(kind)})
             for name, kind in models.items()
@@ -113,11 +182,21 @@ def _find_options(kind: type[BaseModel]) -> dict[str, FieldInfo]:
     return {name: field for name, field in kind.model_fields.items() if field.description}
 
 
-def _build_option(name: str, field: FieldInfo) -> Any:
+def _find_group(kind: type[BaseModel], name: str) -> str | None:
+    """Finds the title of the model that declares a field."""
+    declaring = [
+        model
+        for model in kind.__mro__
+        if issubclass(model, BaseModel) and name in model.model_fields
+    ]
+    return declaring[-1].model_config.get("title")
+
+
+def _build_option(name: str, field: FieldInfo, group: str | None) -> Any:
     word = (field.title or name).replace("_", "-")
     # The rest is for the Launchpad, and for the docs: a screen has to hold all options.
     words = re.split(r"[;.] ", field.description or "")[0].rstrip(".") + "."
     if field.annotation in (bool, bool | None):
         names = f"--{word}" if field.annotation is bool else f"--{word}/--no-{word}"
-        return typer.Option(names, help=words)
-    return typer.Option(f"--{word}", help=words, callback=refuse_empty)
+        return typer.Option(names, help=words, rich_help_panel=group)
+    return typer.Option(f"--{word}", help=words, callback=refuse_empty, rich_help_panel=group)

@@ -351,7 +351,7 @@ def _print_in_force(standing: "Sequence[ProtectionInForce]") -> None:
     if not standing:
         echo("nothing is protected")
         return
-    grid = Grid("table", "partitions", "why", "by", "since, UTC")
+    grid = Grid("table", "partitions", "~why", "by", "since, UTC")
     for protection in standing:
         ranges = [
             first if first == last else f"{first}...{last}" for first, last in protection.ranges

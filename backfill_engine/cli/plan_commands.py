@@ -1,7 +1,5 @@
 """`plan`: what a backfill would do, before anything runs; `launch`: asks Dagster for just that."""
 
-import shutil
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -13,7 +11,6 @@ from backfill_engine.cli.terminal import (
     confirm,
     echo,
     echo_commands,
-    echo_lines,
     print_grid,
     print_json,
 )
@@ -154,9 +151,6 @@ def _print_commands(found: "Plan", options: Launch) -> None:
         echo("these can't be told all: `backfill-assets launch` takes the same options")
 
 
-_GRID_WIDTH = 152  # Characters; a narrower one cuts the names of tables.
-
-
 def print_plan(found: "Plan", *, downstream: bool) -> None:
     """Prints a grid of the tables, and what there is to remark of each.
 
@@ -182,11 +176,11 @@ def print_plan(found: "Plan", *, downstream: bool) -> None:
 def _print_tables(found: "Plan") -> None:
     counts = ("partitions", "runs", "chunks", "commits")
     names = (*counts, "read", "rows read", "rows", "write", "seconds")
-    is_narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _GRID_WIDTH
     grid = Grid("table", "now", *(f">{name}" for name in names))
     for table in found.tables:
-        states = ", ".join(f"{count:,} {state}" for state, count in table.states.items())
-        cells = [
+        grid.add_row(
+            table.table,
+            ", ".join(f"{count:,} {state}" for state, count in table.states.items()),
             f"{table.partitions:,}",
             f"{len(table.ranges):,}",
             f"{table.chunks:,}",
@@ -196,14 +190,8 @@ def _print_tables(found: "Plan") -> None:
             f"{table.rows:,}",
             _format_bytes(table.bytes_written),
             "no earlier step" if table.seconds is None else f"{table.seconds:,.0f}",
-        ]
-        grid.add_row(table.table, states, *cells)
-        if is_narrow:
-            words = [f"{name} {cell}" for name, cell in zip(names, cells, strict=True)]
-            lines = [", ".join(words[: len(counts)]), ", ".join(words[len(counts) :])]
-            echo_lines("\n  ".join([f"{table.table}: {states}", *lines]))
-    if not is_narrow:
-        print_grid(grid)
+        )
+    print_grid(grid)
 
 
 def _print_remarks(table: "TablePlan") -> None:

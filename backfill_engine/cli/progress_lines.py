@@ -51,9 +51,10 @@ class Display:
         if self.live is not None:
             self.live.update(build_bars(progress), refresh=True)
         elif shown != self.last:
-            described = describe_progress(progress)
-            line = json.dumps(described) if self.as_json else format_line(progress)
-            echo(line, file=self.file)
+            if self.as_json:
+                echo_lines(json.dumps(describe_progress(progress)), file=self.file)
+            else:
+                echo(format_line(progress), file=self.file)
         self.last = shown
 
     def warn(self, text: str) -> None:
@@ -158,9 +159,11 @@ def describe_progress(progress: "Progress") -> dict[str, Any]:
 
 
 def print_outcome(backfill: "Backfill", outcome: "BackfillOutcome", *, as_json: bool) -> None:
-    """Prints what is published, what is held back and why, and the next commands."""
+    """Prints what is published, warned about, held back and why, and the next commands."""
+    from backfill_engine.orchestration.instance.ranges import shorten
+
     if as_json:
-        echo(json.dumps({"outcome": outcome.state, **dataclasses.asdict(outcome)}))
+        echo_lines(json.dumps({"outcome": outcome.state, **dataclasses.asdict(outcome)}))
         return
     counts = ", ".join(
         f"{count:,} of {outcome.partitions[table]:,} of {table}"
@@ -173,6 +176,9 @@ def print_outcome(backfill: "Backfill", outcome: "BackfillOutcome", *, as_json: 
             echo(f"{table['table']} {table['status']} {reason}")
         if len(table["reasons"]) > _LISTED:
             echo(f"{table['table']} … of {table['partitions']:,} partitions")
+    for table, warned in outcome.warned.items():
+        for line in shorten([f"{key}: {why}" for key, why in warned.items()], _LISTED):
+            echo(f"{table} warned {line}")
     for error in outcome.errors:
         echo_lines(error)
     echo_commands("next, once the cause is mended:", outcome.commands)
@@ -208,11 +214,9 @@ def describe_backfill(progress: "Progress") -> dict[str, Any]:
 
 def build_grid(found: "Sequence[Progress]") -> Grid:
     """Builds the list of backfills; long titles take more lines."""
-    heads = ("backfill", "requested", "by", "what and why", "state", ">published", ">held")
+    heads = ("backfill", "requested", "~by", "~what and why", "state", ">published", ">held")
     grid = Grid(*heads, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in grid.columns:
-        column.no_wrap = column is not grid.columns[2] and column is not grid.columns[3]
-    grid.columns[3].ratio, grid.columns[3].overflow = 1, "fold"
+    grid.columns[3].ratio = 1
     for progress in found:
         backfill = progress.backfill
         grid.add_row(

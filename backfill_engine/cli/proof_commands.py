@@ -1,6 +1,7 @@
 """What changed, that nothing else did, and whether it agrees with its source; writes no table."""
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,10 +28,10 @@ from backfill_engine.cli.options import (
 from backfill_engine.cli.terminal import (
     Grid,
     echo,
-    echo_lines,
     keep_terminal,
     print_answer,
     print_grid,
+    print_page,
     write_text,
 )
 from backfill_engine.errors import PartitionRangeError, SettingsError, UnknownRunError
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from backfill_engine.tables.declarations import Table
 
 _LISTED = 20
+_MOST_CERTIFIED = 400
+"""Partitions of a certificate; of more only what was held back is shown, and --json has all."""
 
 app = typer.Typer(
     no_args_is_help=True, help="What a run did, what changed, and whether that agrees."
@@ -79,10 +82,11 @@ def certificate(
         )
     checked = [line for lines in verified.values() for line in lines]
     texts = [
-        *(["\n".join(map(render_certificate, certificates))] if certificates else []),
+        *(render_certificate(certificate, most=_MOST_CERTIFIED) for certificate in certificates),
         *(render_lines(title, lines) for title, lines in verified.items()),
     ]
-    print_answer(certificates or checked, lambda _: [*map(echo_lines, texts)], as_json=as_json)
+    page = "\n".join(texts)
+    print_answer(certificates or checked, lambda _: print_page(page), as_json=as_json)
     if any(line.holds is False for line in checked):
         raise typer.Exit(1)
 
@@ -248,21 +252,25 @@ def _check_keys(table: "Table", first: str | None, last: str | None) -> None:
 
 
 def print_reconciled(reconciled: "Sequence[ReconciledPartition]") -> None:
-    """Prints a row for each partition.
+    """Prints a grid for each table, with a row for each partition; then what doesn't agree.
 
-    It says what its source holds, what follows from it, what is published.
+    A row says what its source holds, what follows from it, what is published.
     """
-    heads = (">source", ">rejects", ">duplicates dropped", ">expected", ">published", ">dup ‰")
-    title = "published partitions and what follows from the source"
-    grid = Grid("partition", "table", *heads, "checksum", "agrees", title=title)
+    heads = (">source", ">rejects", ">dropped", ">expected", ">published", ">dup ‰")
     counted = ("source_records", "rejects", "duplicates_dropped", "rows_expected", "rows")
+    for table, partitions in groupby(reconciled, key=lambda partition: partition.table):
+        title = f"{table}, and what follows from its source"
+        grid = Grid("partition", *heads, "agrees", title=title)
+        for partition in partitions:
+            grid.add_row(
+                *(partition.partition, *_format_counts(partition, *counted)),
+                f"{partition.duplicates_per_1000:g}",
+                write_text("no", "red") if partition.mismatch else "yes",
+            )
+        print_grid(grid)
     for partition in reconciled:
-        grid.add_row(
-            *(partition.partition, partition.table, *_format_counts(partition, *counted)),
-            *(f"{partition.duplicates_per_1000:g}", partition.checksum or ""),
-            write_text(partition.mismatch, "red") if partition.mismatch else "yes",
-        )
-    print_grid(grid)
+        if partition.mismatch:
+            echo(f"{partition.table} {partition.partition}: {partition.mismatch}")
 
 
 def print_history(changes: "Sequence[Change]") -> None:
@@ -303,9 +311,9 @@ def print_diff(diff: "TableDiff") -> None:
     from backfill_engine.proof.pages import list_touched
 
     changes = ("added", "removed", "changed", "duplicates")
-    heads = (">rows before", ">rows", *(f">{change}" for change in changes))
+    heads = (">before", ">after", *(f">{change}" for change in changes))
     title = f"{diff.table}: version {diff.before} → {diff.after}"
-    grid = Grid("partition", *heads, "null shares and PSI that moved", title=title)
+    grid = Grid("partition", *heads, "~null shares and PSI that moved", title=title)
     for key, partition in diff.partitions.items():
         moved = [
             f"{column} null {before:.3g} → {after:.3g}"
@@ -331,7 +339,7 @@ def print_diff(diff: "TableDiff") -> None:
 
 def print_golden(report: "GoldenReport") -> None:
     """Prints a row for each partition with examples, and how many rows don't agree."""
-    heads = (">same", ">missing", ">extra", ">differing", ">duplicates", "for example")
+    heads = (">same", ">missing", ">extra", ">differing", ">duplicates", "~for example")
     grid = Grid("partition", *heads, title=f"{report.table} and {report.golden}")
     for key, rows in report.partitions.items():
         examples = "; ".join(

@@ -183,7 +183,7 @@ def _print_table(table: "RehearsedTable") -> None:
     if not listed:
         echo(title)
         return
-    heads = (">rows before", ">rows", ">added", ">removed", ">changed", "changed most")
+    heads = (">rows before", ">rows", ">added", ">removed", ">changed", "~changed most")
     grid = Grid("partition", *heads, title=title, title_justify="left")
     for partition in listed[:_LISTED]:
         most = partition.withheld or describe_columns(partition)

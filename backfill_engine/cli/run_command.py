@@ -194,10 +194,7 @@ def build_grid(found: "Verdicts") -> Grid:
     """Builds the grid: table, verdict, how many partitions, and which or why."""
     from backfill_engine.orchestration.instance.ranges import shorten
 
-    grid = Grid("table", "verdict", ">count", "which, and why")
-    for column in grid.columns[:3]:
-        column.no_wrap = True
-    grid.columns[3].overflow = "fold"
+    grid = Grid("table", "verdict", ">count", "~which, and why")
     left = "published before from the same inputs by the same code, left as they are"
     for table in found.tables:
         published = ", ".join(shorten(table.published_ranges, _LISTED))

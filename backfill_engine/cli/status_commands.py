@@ -1,17 +1,14 @@
 """`status`: what partitions hold and how their last run ended; what lacks; reports on some."""
 
-import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 
+from backfill_engine.cli.kept_aside import print_kept_aside, read_kept_aside
 from backfill_engine.cli.location import (
-    find_partitions,
     load_catalog,
     open_instance,
     prepare_planner,
@@ -21,10 +18,10 @@ from backfill_engine.cli.options import AsJson, MaybeFirst, MaybeLast, Select
 from backfill_engine.cli.terminal import (
     Grid,
     echo,
-    measure_grid,
+    echo_lines,
+    fits,
     print_answer,
     print_grid,
-    print_line,
     write_text,
 )
 from backfill_engine.errors import SettingsError
@@ -32,7 +29,6 @@ from backfill_engine.errors import SettingsError
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from backfill_engine.lake.side_tables import KeptAside
     from backfill_engine.lake.watermarks import Watermark
     from backfill_engine.orchestration.planning.partition_reports import PartitionReport
     from backfill_engine.orchestration.status.partition_statuses import (
@@ -104,8 +100,8 @@ def status(
         other = "" if question else ", or --why KEY for all about one partition"
         raise SettingsError(f"give --from and --to{other}")
     elif withheld:
-        kept_aside = _read_kept_aside(select, first, last, most or _MOST_ROWS)
-        print_answer(kept_aside, _print_kept_aside, as_json=as_json)
+        kept_aside = read_kept_aside(select, first, last, most or _MOST_ROWS)
+        print_answer(kept_aside, print_kept_aside, as_json=as_json)
     elif missing:
         _show_missing(select, first, last, failed=failed, as_json=as_json)
     else:
@@ -151,30 +147,6 @@ def _print_watermarks(watermarks: "Sequence[Watermark]") -> None:
     for watermark in watermarks:
         moved = f"{watermark.moved_at:%Y-%m-%d %H:%M}"
         echo(f"{watermark.table}\tbefore {watermark.next_key}\t{moved}\t{watermark.run_id}")
-
-
-def _read_kept_aside(select: str | None, first: str, last: str, most: int) -> "list[KeptAside]":
-    from backfill_engine.lake.side_tables import read_kept_aside
-
-    warehouse = load_catalog().warehouse
-    warehouse.check_root()
-    return [
-        kept
-        for table in select_tables(select, first, last)
-        for kept in read_kept_aside(
-            warehouse, table, find_partitions(table, first, last), most=most
-        )
-    ]
-
-
-def _print_kept_aside(kept_aside: "Sequence[KeptAside]") -> None:
-    for kept in kept_aside:
-        if kept.count:
-            echo(f"{kept.count:,} {kept.what} in {kept.table}")
-        for row in kept.rows:
-            echo("  " + json.dumps(row, default=str))
-    if not any(kept.count for kept in kept_aside):
-        echo("nothing is kept aside of these partitions")
 
 
 def _show_missing(
@@ -259,12 +231,12 @@ def print_statuses(statuses: "Sequence[PartitionStatus]") -> None:
     """Prints partitions by tables, or of one table with times; then why some are not published."""
     tables = list(dict.fromkeys(status.table for status in statuses))
     grid = _build_grid(statuses, tables)
-    if len(tables) == 1 or (sys.stdout.isatty() and measure_grid(grid) > Console().width):
+    if len(tables) == 1 or not fits(grid):
         grid = _build_list(statuses, tables)
     print_grid(grid)
     for table in tables:
-        for line in describe_errors(table, statuses):
-            print_line(line)
+        for line in (*describe_errors(table, statuses), *_describe_warnings(table, statuses)):
+            echo(line)
 
 
 def _build_list(statuses: "Sequence[PartitionStatus]", tables: Sequence[str]) -> Grid:
@@ -275,11 +247,8 @@ def _build_list(statuses: "Sequence[PartitionStatus]", tables: Sequence[str]) ->
         times = ("started", "completed")
         grid = Grid("partition", ">rows", "status", ">version", *times, title=title)
     else:
-        heads = ("partition", "table", ">rows", "status", ">version")
+        heads = ("partition", "~table", ">rows", "status", ">version")
         grid = Grid(*heads, title=_TITLE, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for number, column in enumerate(grid.columns):
-        column.overflow = "fold"
-        column.no_wrap = number == 0 if is_one else number != 1
     partition = ""
     for status in sorted(statuses, key=lambda status: status.partition):
         shown = "" if status.partition == partition else status.partition
@@ -312,6 +281,15 @@ def describe_errors(table: str, statuses: "Sequence[PartitionStatus]") -> list[s
     return [f"{table} {line}" for line in lines]
 
 
+def _describe_warnings(table: str, statuses: "Sequence[PartitionStatus]") -> list[str]:
+    """Says what the audit of published partitions warned about, with value and bound."""
+    from backfill_engine.orchestration.instance.ranges import shorten
+
+    warned = [status for status in statuses if status.table == table and status.warned]
+    lines = [f"{table} {status.partition} warned: {status.warned}" for status in warned]
+    return shorten(lines, _LISTED)
+
+
 def _build_grid(statuses: "Sequence[PartitionStatus]", tables: Sequence[str]) -> Grid:
     by_cell = {(status.partition, status.table): status for status in statuses}
     grid = Grid("partition", *(f">{table}" for table in tables), title=_TITLE)
@@ -329,7 +307,8 @@ def _format_cell(status: "PartitionStatus") -> "Text":
 
 def _format_cells(status: "PartitionStatus") -> "tuple[str, Text, str]":
     """Rows, status and version; two of them empty if nothing is published."""
-    state = write_text(status.status, _COLOURS.get(status.status, "yellow"))
+    colour = "yellow" if status.warned else _COLOURS.get(status.status, "yellow")
+    state = write_text(status.status, colour)
     if status.version is None:
         return "", state, ""
     return f"{status.rows:,}", state, f"v{status.version}"
@@ -360,9 +339,9 @@ def print_reports(reports: "Sequence[PartitionReport]") -> None:
             echo()
         echo(f"{report.table} {report.partition}: {report.status}")
         for line in _describe(report):
-            print_line(line, indent=_INDENT)
+            echo(f"{_INDENT}{line}")
         for command in report.next:  # to be copied, so never broken
-            echo(f"{_INDENT}next: {command}")
+            echo_lines(f"{_INDENT}next: {command}")
 
 
 def _describe(report: "PartitionReport") -> Iterator[str]:

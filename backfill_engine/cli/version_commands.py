@@ -206,7 +206,7 @@ def print_versions(described: "DescribedTable") -> None:
         echo("nothing is served yet")
         return
     names = {version.table: version.name for version in described.versions}
-    grid = Grid("at (UTC)", "serves", "before", "by", "why", "as version", "evidence")
+    grid = Grid("at (UTC)", "serves", "before", "by", "~why", "as version", "evidence")
     for switch in described.switches:
         grid.add_row(
             f"{switch.at:%Y-%m-%d %H:%M}",

@@ -181,6 +181,13 @@ def read_result(publish: Publish) -> PartitionResult:
     )
 
 
+def describe_warnings(publish: Publish) -> str:
+    """Describes what a published partition was warned about, by its commit; empty if nothing."""
+    if publish.key not in publish.record.audit.remarks:
+        return ""
+    return describe_findings(read_result(publish).verdict.warned)
+
+
 def _name_findings(verdict: Verdict) -> Iterator[tuple[tuple[str, int], Finding]]:
     """Names each finding by check and rule, and by how many of that name came before it."""
     seen: Counter[str] = Counter()

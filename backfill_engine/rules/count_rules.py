@@ -1,5 +1,6 @@
 """Judges how many rows there are: in bounds, not vanishing, few rejected, each there once."""
 
+import math
 from collections.abc import Collection, Mapping
 
 from backfill_engine.rules.finding_names import FindingName
@@ -85,7 +86,11 @@ class RowCount(Rule, check=Check.COMPLETE, kw_only=True):
             typical, whose = everyone, f"all {everyone.partitions}, as none is of {subject.peers}"
         ratio, (low, high) = subject.measured.rows / typical.median, bounds
         far_below = self.withhold_below is not None and ratio < self.withhold_below
-        bound = f"{low} to {high} times {format_figure(typical.median)}, the median of {whose}"
+        least, most = (round(share * typical.median, 6) for share in bounds)
+        bound = (
+            f"{math.ceil(least):,} to {math.floor(most):,} rows: {low} to {high} times "
+            f"{format_figure(typical.median)}, the median of {whose}"
+        )
         unfinished = subject.landed is not None and bool(subject.landed.unfinished)
         blocking = (not self.ratio_only_warns or far_below) and not unfinished
         failed = far_below or not low <= ratio <= high

@@ -3,6 +3,7 @@
 And how names, numbers and texts are written in these, as Spark SQL.
 """
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -114,7 +115,7 @@ class Rule(ABC):
         cls.check = check
 
     def describe(self) -> str:
-        """Writes it as it is declared, and after that why it only warns, if it does."""
+        """Writes it with all its bounds, what it does, and why it only warns, if it does."""
         given: list[str] = []
         reasons = ""
         for field in fields(self):
@@ -123,9 +124,10 @@ class Rule(ABC):
                 reasons += add_reason("", value)
             elif field.default is MISSING:
                 given.append(repr(value))
-            elif value != field.default:
+            elif value is not None:
                 given.append(f"{field.name}={value!r}")
-        return f"`{type(self).__name__}({', '.join(given)})`{reasons}"
+        does = " ".join((inspect.getdoc(self) or "").partition("\n\n")[0].split()).rstrip(".")
+        return f"`{type(self).__name__}({', '.join(given)})`: {does}{reasons}"
 
     @property
     def columns_needed(self) -> Mapping[str, Collection[str]]:

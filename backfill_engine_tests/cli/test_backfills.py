@@ -33,7 +33,7 @@ def home(installation: LandingZone, commanded_home: Home) -> Home:
 
 
 def run(*arguments: str, answer: str | None = None):
-    return CliRunner().invoke(app, arguments, input=answer, env={"COLUMNS": "80"})
+    return CliRunner().invoke(app, arguments, input=answer, env={"COLUMNS": "200"})
 
 
 def withhold(home: Home) -> str:

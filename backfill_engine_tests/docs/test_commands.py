@@ -18,19 +18,18 @@ PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 HEAD = """\
 # Commands
 
-What each command says of itself; `backfill-assets COMMAND --help` explains its options. Every
-failure is one line on stderr; the exit is 2 where what is asked can't be, as by wrong arguments or
-settings, else 1. What asks takes `--yes`; without it and without a terminal it exits with 2.
-`--json` prints what programs read. A run or a backfill is named by its id, or by the first eight
-characters or more of it. For scripts there are also `missing`, `watermark`, `pin` and
+What each command says of itself; `backfill-assets COMMAND --help` explains its options,
+`--help-all` also those that few need. Every failure is one line on stderr; the exit is 2 where what
+is asked can't be, as by wrong arguments or settings, else 1. What asks takes `--yes`; without it
+and without a terminal it exits with 2. `--json` prints what programs read; all else fits the
+terminal, or `COLUMNS`, but for commands to copy. A run or a backfill is named by its id, or by the
+first eight characters or more of it. For scripts there are also `missing`, `watermark`, `pin` and
 `certificate`, short for `status --missing`, `status --watermark`, `history --consistent` and `proof
 certificate`.
 """
 
 
 GROUPS = ("backfill", "proof", "version")
-LINES, COLUMNS = 42, 80
-"""The height and width of a screen."""
 
 
 def list_commands(app: typer.Typer) -> Iterator[tuple[str, TyperCommand]]:
@@ -98,12 +97,9 @@ def test_plan_takes_every_option_of_launch_and_of_run() -> None:
     assert options["launch"] | options["run"] <= options["plan"]
 
 
-def test_each_help_fits_a_screen_and_has_an_example() -> None:
+def test_each_help_has_an_example() -> None:
     for name, command in list_commands(app):
-        shown = CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": str(COLUMNS)})
-        lines = shown.output.splitlines()
-        assert len(lines) <= LINES, f"{name}: {len(lines)} lines"
-        assert max(map(len, lines)) <= COLUMNS, name
+        shown = CliRunner().invoke(app, [*name.split(), "--help"])
         assert f"Example: backfill-assets {name}" in " ".join(shown.output.split()), name
         examples = [line for line in (command.help or "").splitlines() if "Example: " in line]
         assert len(examples) == 1, name

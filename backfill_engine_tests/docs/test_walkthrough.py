@@ -21,9 +21,10 @@ def outputs(january: Project, tmp_path_factory: pytest.TempPathFactory) -> list[
 
 
 def test_reconcile_names_the_five_days(outputs: list[str]) -> None:
-    rows = [line for line in outputs[2].splitlines() if "raw/flights" in line]
+    assert "raw/flights, and what follows from its source" in outputs[2]
+    rows = [line for line in outputs[2].splitlines() if "│ 2013-01-" in line]
     assert len(rows) == 9
-    differing = [re.findall(r"2013-01-\d\d", row)[0] for row in rows if "the rows differ" in row]
+    differing = re.findall(r"raw/flights (\S+): .*the rows differ", outputs[2])
     assert differing == FIVE_DAYS
 
 
@@ -35,8 +36,8 @@ def test_diff_proves_that_only_these_days_changed(outputs: list[str]) -> None:
 
 def test_the_certificate_holds(outputs: list[str]) -> None:
     page, _, verified = outputs[5].partition("lines hold.")
-    assert "# raw/flights 2013-01-10 … 2013-01-14" in page
-    assert "# features/carrier_delays 2013-01-10 … 2013-01-14" in page
+    assert "raw/flights 2013-01-10 … 2013-01-14" in page
+    assert "features/carrier_delays 2013-01-10 … 2013-01-14" in page
     assert "DOES NOT HOLD" not in verified
 
 

@@ -73,10 +73,11 @@ def test_the_check_alone_fails_for_exactly_the_partition_whose_data_file_was_cha
     assert run.success, run.message
     evaluations = pipeline.read_evaluations(run)
     failed = [evaluation.partition for evaluation in evaluations if not evaluation.passed]
-    assert failed == [TAMPERED, None]
+    assert failed == [TAMPERED], "and nothing without a partition, which would stand above it"
     passed = [evaluation.partition for evaluation in evaluations if evaluation.passed]
-    assert passed == [day for day in list_days(1, 12) if day != TAMPERED]
+    assert passed == [*(day for day in list_days(1, 12) if day != TAMPERED), None]
     (summary,) = (evaluation for evaluation in evaluations if evaluation.partition is None)
+    assert summary.description == f"not as audited: {TAMPERED}"
     assert summary.metadata["different"].value == [TAMPERED]
     assert summary.metadata["never published"].value == 8
     assert set(pipeline.find_days(RAW, "MATERIALIZED")) == {*list_days(1, 12)}

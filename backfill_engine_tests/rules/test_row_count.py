@@ -48,7 +48,7 @@ def test_row_count_as_a_ratio_to_the_median_of_the_same_weekday(rows, outcome):
     published = {**others, "2013-01-01": PROFILE}
     rule = RowCount(ratio=(0.5, 2.0))
     verdict = judge(build_table(rule), PartitionMeasures(rows=rows), published=published)
-    bound = "0.5 to 2.0 times 1,000, the median of 1 of the same weekday"
+    bound = "500 to 2,000 rows: 0.5 to 2.0 times 1,000, the median of 1 of the same weekday"
     expected = Finding("row_count_ratio", rows / 1000, bound, outcome)
     assert find(verdict, Check.COMPLETE, "row_count_ratio") == expected
     assert verdict.withheld == (outcome is FAILED)
@@ -61,13 +61,14 @@ def test_row_count_as_a_ratio_to_the_median_of_the_same_weekday(rows, outcome):
             HOURS,
             "2013-01-09-05:00",
             ("2013-01-01-05:00", "2013-01-02-05:00", "2013-01-02-06:00", "2013-01-02-07:00"),
-            "0.5 to 2.0 times 1,000, the median of 2 of the same hour of the day",
+            "500 to 2,000 rows: 0.5 to 2.0 times 1,000, the median of 2 of the same hour of the "
+            "day",
         ),
         (
             Buckets(step=10, space=100),
             "0000050",
             ("0000000", "0000010", "0000020", "0000030"),
-            "0.5 to 2.0 times 1,000, the median of 4 of all buckets",
+            "500 to 2,000 rows: 0.5 to 2.0 times 1,000, the median of 4 of all buckets",
         ),
     ],
     ids=["hours", "buckets"],
@@ -96,7 +97,9 @@ def test_without_peers_the_ratio_is_to_the_median_of_all_and_says_so():
         PartitionMeasures(rows=51),
         published={key: PartitionProfile(count) for key, count in rows.items()},
     )
-    bound = "0.5 to 2.0 times 25.5, the median of all 4, as none is of the same weekday"
+    bound = (
+        "13 to 51 rows: 0.5 to 2.0 times 25.5, the median of all 4, as none is of the same weekday"
+    )
     assert find(verdict, Check.COMPLETE, "row_count_ratio") == Finding(
         "row_count_ratio", 2.0, bound, PASSED
     )

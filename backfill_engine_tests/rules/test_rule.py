@@ -41,11 +41,16 @@ def test_code_versions_see_a_rule_with_all_of_its_bounds():
     assert repr(RowCount(at_least=2)) == f"RowCount({bounds})"
 
 
-def test_a_rule_describes_what_was_declared_of_it_and_why_it_only_warns():
-    assert Nothing().describe() == "`Nothing()`"
-    assert Nulls("a", 0.5, spike=0.1).describe() == "`Nulls('a', at_most=0.5, spike=0.1)`"
+def test_a_rule_describes_all_its_bounds_what_it_does_and_why_it_only_warns():
+    assert Nulls("a", 0.5, spike=0.1).describe() == (
+        "`Nulls('a', at_most=0.5, spike=0.1)`: Bounds the share of nulls in a column, by the lower "
+        "of two bounds: `nulls(column)`"
+    )
     rule = RowCount(ratio=(0.5, 2.0), ratio_only_warns="days are short")
-    assert rule.describe() == "`RowCount(ratio=(0.5, 2.0))`; only warns: days are short"
+    assert rule.describe() == (
+        "`RowCount(at_least=1, ratio=(0.5, 2.0))`: Demands rows within bounds: `row_count`, and "
+        "`row_count_ratio` if there is a ratio; only warns: days are short"
+    )
 
 
 def test_rules_know_of_nothing_above_them():

@@ -118,6 +118,7 @@ class BackfillOutcome:
         held_back: by table and status: how many, their ranges, and the reasons.
         errors: what runs, or Dagster itself, failed with where no partition says so.
         commands: what to do next.
+        warned: by table key and partition, what the published ones were warned about.
     """
 
     state: str
@@ -127,6 +128,7 @@ class BackfillOutcome:
     held_back: Sequence[Mapping[str, Any]]
     errors: Sequence[str]
     commands: Sequence[str]
+    warned: Mapping[str, Mapping[str, str]]
 
 
 def find_outcome(
@@ -173,6 +175,7 @@ def find_outcome(
         held_back=list(map(describe_held_back, result.held_back)),
         errors=result.errors,
         commands=commands,
+        warned=_find_warnings(_read_certificates(warehouse, backfill.chain)),
     )
 
 
@@ -409,11 +412,10 @@ def find_verdicts(
         unrequested = (PAUSED_STATUS, "paused before a run of it was made")
     ended = replace(progress, at_work="")
     outcome = find_outcome(catalog, instance, warehouse, ended, unrequested=unrequested)
-    certificates = _read_certificates(warehouse, backfill.chain)
-    left = _find_left(certificates)
+    left = _find_left(_read_certificates(warehouse, backfill.chain))
     idle = {table.table: table.up_to_date for table in plan.tables if table.up_to_date}
     tables = [
-        _judge_table(catalog, key, progress, left, outcome, idle.get(key, 0), certificates)
+        _judge_table(catalog, key, progress, left, outcome, idle.get(key, 0))
         for key in dict.fromkeys((*progress.states, *idle))
     ]
     state = "cancelled" if is_cancelled and outcome.state != "published" else outcome.state
@@ -442,7 +444,6 @@ def _judge_table(
     left: Collection[tuple[str, str]],
     outcome: BackfillOutcome,
     idle: int,
-    certificates: Sequence[Certificate],
 ) -> TableVerdict:
     """Judges a table by what became of its partitions; so many others were not to be run."""
     states = progress.states.get(table, {})
@@ -455,20 +456,23 @@ def _judge_table(
         format_ranges(find_partitions_def(catalog.find_table(table)), published),
         [held_back for held_back in outcome.held_back if held_back["table"] == table],
         len(good) - len(published) + idle,
-        _find_warnings(certificates, table),
+        outcome.warned.get(table, {}),
     )
 
 
-def _find_warnings(certificates: Sequence[Certificate], table: str) -> dict[str, str]:
-    """Finds what the last publish of each partition was warned about."""
+def _find_warnings(certificates: Sequence[Certificate]) -> dict[str, dict[str, str]]:
+    """Finds what the last publish of each partition was warned about, by table and key."""
     rows = {
-        row.partition: row
+        (certificate.asset_key, row.partition): row
         for certificate in certificates
-        if certificate.asset_key == table
         for row in certificate.partitions
         if row.status == "published"
     }
-    return {key: row.notes[WARNED] for key, row in sorted(rows.items()) if WARNED in row.notes}
+    found: dict[str, dict[str, str]] = {}
+    for (table, key), row in sorted(rows.items()):
+        if WARNED in row.notes:
+            found.setdefault(table, {})[key] = row.notes[WARNED]
+    return found
 
 
 def _find_left(certificates: Sequence[Certificate]) -> set[tuple[str, str]]:

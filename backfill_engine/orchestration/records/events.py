@@ -218,15 +218,18 @@ def build_summaries(
 ) -> list[AssetCheckResult]:
     """Builds one result a check for the whole range: how many passed, warned, failed.
 
-    Partitions that could not even be computed count for the check that says so, and for no other;
-    those that are not due for none. The certificate is to be read in each.
+    There is none of a check that withheld a partition: the evaluations of its partitions say which
+    and why, and Dagster would show one without a partition above these, as failed. Partitions that
+    could not even be computed count for the check that says so, and for no other; those that are
+    not due for none. The certificate is to be read in each.
     """
     due = [result for result in results if not result.not_due]
     by_check = {check: _group_by_outcome(due, check) for check in checks}
+    withheld = {result.key for result in due if result.version is None}
     return [
         AssetCheckResult(
             check_name=check.value,
-            passed=not keys[Outcome.FAILED],
+            passed=True,
             description=_describe_range(keys),
             metadata={
                 "first partition": min((result.key for result in results), default=""),
@@ -237,23 +240,24 @@ def build_summaries(
             },
         )
         for check, keys in by_check.items()
+        if not withheld.intersection(keys[Outcome.FAILED])
     ]
 
 
 def build_readable_summary(
     asset_key: AssetKey, results: Sequence[PartitionResult]
-) -> AssetCheckEvaluation:
+) -> Iterator[AssetCheckEvaluation]:
     """Sums up the read-backs, for a run in which Dagster skips that check.
 
     It does so after the failed step.
     """
-    (summary,) = build_summaries(results, [Check.READABLE])
-    return AssetCheckEvaluation(
-        asset_key=asset_key,
-        check_name=Check.READABLE.value,
-        passed=summary.passed,
-        metadata=summary.metadata,
-    )
+    for summary in build_summaries(results, [Check.READABLE]):
+        yield AssetCheckEvaluation(
+            asset_key=asset_key,
+            check_name=Check.READABLE.value,
+            passed=summary.passed,
+            metadata=summary.metadata,
+        )
 
 
 def _select_remarkable(findings: Sequence[Finding]) -> list[Finding]:
@@ -263,10 +267,13 @@ def _select_remarkable(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _describe_range(keys: Mapping[Outcome, Sequence[str]]) -> str | None:
-    """Names the partitions that failed or warned; None where all passed."""
+    """Names the partitions that were published though they failed, or warned; None if none did."""
     named = (
-        f"{outcome}: {', '.join(shorten(keys[outcome], _LISTED))}"
-        for outcome in (Outcome.FAILED, Outcome.WARNED)
+        f"{words}: {', '.join(shorten(keys[outcome], _LISTED))}"
+        for outcome, words in (
+            (Outcome.FAILED, "failed, published all the same"),
+            (Outcome.WARNED, "warned"),
+        )
         if keys[outcome]
     )
     return "; ".join(named) or None

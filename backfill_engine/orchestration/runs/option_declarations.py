@@ -14,7 +14,7 @@ from backfill_engine.settings import EngineName
 class RowOptions(BaseModel):
     """Options that decide which rows an asset holds afterwards; None is as the table has it."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, title="Which rows")
 
     write_mode: str | None = Field(
         default=None,
@@ -35,7 +35,7 @@ class RowOptions(BaseModel):
 class PaceOptions(BaseModel):
     """Options that decide how a run goes through its range."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, title="How it goes")
 
     chunk: str | None = Field(
         default=None,
@@ -57,6 +57,8 @@ class PaceOptions(BaseModel):
 
 class RunOptions(PaceOptions, RowOptions):
     """All options of a run; None where it is told nothing."""
+
+    model_config = ConfigDict(title="What else the run is told")
 
     save_watermark: bool | None = Field(
         default=None, description="Move the watermark, as incremental runs do."

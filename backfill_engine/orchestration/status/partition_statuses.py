@@ -27,6 +27,7 @@ from backfill_engine.proof.certificates import (
     list_documents,
     read_readable,
 )
+from backfill_engine.publishing.statements import describe_warnings
 from backfill_engine.tables.declarations import Table
 
 MATERIALIZED, FAILED, IN_PROGRESS, MISSING = "materialized", "failed", "in_progress", "missing"
@@ -54,6 +55,7 @@ class PartitionStatus:
             for (`attempts`), and empty if nobody tried it.
         completed: when that published it, or ended without it.
         error: why it did not.
+        warned: what the audit of what is published warned about, with value and bound.
     """
 
     table: str
@@ -64,6 +66,7 @@ class PartitionStatus:
     started: str = ""
     completed: str = ""
     error: str = ""
+    warned: str = ""
 
 
 @dataclass(frozen=True)
@@ -175,6 +178,7 @@ def read_table_statuses(
             status=statuses[key],
             rows=rows.get(key, 0) if key in publishes else None,
             version=publishes[key].version if key in publishes else None,
+            warned=describe_warnings(publishes[key]) if key in publishes else "",
         )
         for key in keys
     )
