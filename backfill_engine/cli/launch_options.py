@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from backfill_engine.cli.location import load_catalog, prepare_planner, select_tables
-from backfill_engine.cli.options import SELECT_HELP
+from backfill_engine.cli.options import SELECT_HELP, build_origin
 from backfill_engine.cli.terminal import echo
 from backfill_engine.errors import SettingsError
 from backfill_engine.orchestration.runs.option_declarations import (
+    Launch,
     PaceOptions,
     RowOptions,
     RunOptions,
@@ -234,6 +235,15 @@ class PartitionOptions(RangeOptions):
                 f"{', '.join(only for only in Only if only is not Only.ALL)}"
             )
         return frozenset(map(Only, names))
+
+
+def add_origin(request: Launch) -> Launch:
+    """Adds to a request the command at work, and what kind of runs it asks for by a name."""
+    origin = build_origin()
+    operation = "apply" if request.rehearsal else request.operation
+    return request.model_copy(
+        update={"command": origin.command, "operation": origin.operation or operation}
+    )
 
 
 def make_plan(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from backfill_engine.cli.launch_options import PartitionOptions, make_plan
+from backfill_engine.cli.launch_options import PartitionOptions, add_origin, make_plan
 from backfill_engine.cli.location import load_catalog, load_graph, open_instance, recover_dead_runs
 from backfill_engine.cli.options import AsJson, Yes, spread_options
 from backfill_engine.cli.terminal import (
@@ -87,7 +87,7 @@ def launch(
         )
         launched = None
         if checked is not None:
-            launched = request_planned(catalog, instance, load_graph(), found, request)
+            launched = request_planned(catalog, instance, load_graph(), found, add_origin(request))
     backfill_id, title = (launched.backfill_id, launched.title) if launched else ("", "")
     if as_json:
         print_json({"backfill_id": backfill_id, "title": title, "plan": asdict(found)})

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
 
 from backfill_engine.cli.location import (
     build_partition_reader,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from backfill_engine.tables.declarations import Table
 
 _LISTED = 20
+_OF_ID = 8
 
 app = typer.Typer(
     no_args_is_help=True, help="What a run did, what changed, and whether that agrees."
@@ -262,19 +264,44 @@ def print_reconciled(reconciled: "Sequence[ReconciledPartition]") -> None:
 
 
 def print_history(changes: "Sequence[Change]") -> None:
-    """Prints a row for each commit.
+    """Prints what `build_history` builds."""
+    print_grid(build_history(changes))
+
+
+def build_history(changes: "Sequence[Change]") -> Grid:
+    """Builds a row for each commit; it fits 80 columns.
 
     Those of other programs are without what only this project's records say.
     """
-    grid = Grid("version", "committed", "how", "partitions", "rows", "run", "of backfill")
+    heads = ("version", "committed", "operation", "partitions", ">rows", "by and why")
+    grid = Grid(*heads, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in grid.columns:
+        column.no_wrap = column is not grid.columns[-1]
+    grid.columns[-1].ratio, grid.columns[-1].overflow = 1, "fold"
     for change in changes:
-        partitions = f"{change.first}...{change.last} ({change.partitions})"
+        day, _, time = change.committed_at.partition("T")
+        row = (str(change.version), f"{day}\n{time[:8]}")
+        if change.run_id is None:
+            grid.add_row(*row, change.operation)
+            continue
         grid.add_row(
-            *(str(change.version), change.committed_at, change.write_mode or change.operation),
-            *((partitions, f"{change.rows:,}", change.run_id) if change.run_id else ("", "", "")),
-            change.backfill_id or "",
+            *row,
+            "\n".join(_describe_operation(change, change.run_id)),
+            f"{change.first}...\n{change.last} ({change.partitions})",
+            f"{change.rows:,}",
+            ": ".join(filter(None, (change.origin.by, change.origin.reason))),
         )
-    print_grid(grid)
+    return grid
+
+
+def _describe_operation(change: "Change", run_id: str) -> list[str]:
+    """Describes what kind of run made a commit, which run, and of which backfill."""
+    mode, operation = change.write_mode or "", change.origin.operation
+    kinds = dict.fromkeys((operation or mode, mode))
+    if operation:
+        kinds.pop("overwrite", None)
+    backfill = [f"of {change.backfill_id[:_OF_ID]}"] if change.backfill_id else []
+    return [*kinds, run_id[:_OF_ID], *backfill]
 
 
 def print_pins(pins: "Sequence[Pin]") -> None:
