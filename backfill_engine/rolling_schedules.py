@@ -28,6 +28,7 @@ from backfill_engine.orchestration.runs.chains import find_partitions_at_work
 from backfill_engine.orchestration.runs.protecting import split_protected
 from backfill_engine.orchestration.runs.run_tags import (
     IN_BACKGROUND,
+    OPERATION_TAG,
     RANGE_END_TAG,
     RANGE_START_TAG,
 )
@@ -82,7 +83,12 @@ def _build_schedule(catalog: Catalog, job: RangeJob) -> ScheduleDefinition:
             yield RunRequest(
                 run_key=f"{context.scheduled_execution_time:%Y-%m-%d} {first}",
                 asset_selection=[find_asset_key(table) for table in tables],
-                tags={**IN_BACKGROUND, RANGE_START_TAG: first, RANGE_END_TAG: last},
+                tags={
+                    **IN_BACKGROUND,
+                    OPERATION_TAG: "replay",
+                    RANGE_START_TAG: first,
+                    RANGE_END_TAG: last,
+                },
             )
 
     return ScheduleDefinition(

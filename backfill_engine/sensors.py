@@ -49,6 +49,7 @@ from backfill_engine.orchestration.runs.run_tags import (
     FOREGROUND_TAG,
     GOES_ON_WITH_TAG,
     INCREMENTAL_TAG,
+    OPERATION_TAG,
     PAUSED_AT_TAG,
     RANGE_END_TAG,
     RANGE_START_TAG,
@@ -316,5 +317,6 @@ def _request_work(jobs: RangeJobs, work: Work) -> RunRequest:
             RANGE_END_TAG: work.last,
             INCREMENTAL_TAG: "true",
             REASON_TAG: work.reason,
+            OPERATION_TAG: work.operation,
         },
     )

@@ -143,7 +143,7 @@ def test_it_judges_and_what_it_says_is_kept_and_vouched_for(
     log = lake.read()
     assert {*log.publishes} == {*DAYS[:2]}, "the day of two rows is withheld"
     (commit,) = [commit.record for commit in log.commits if commit.record]
-    assert commit.features == {"signature": {"by": "anna"}}
+    assert commit.features["signature"] == {"by": "anna"}
     assert commit.notes == {key: {"signature": "signed by anna"} for key in DAYS[:2]}
     assert "signed_rows = 2 (≤ 1)" in str(lake.instance.all_logs(run.run_id))
     event = lake.instance.get_latest_materialization_event(GOLD)

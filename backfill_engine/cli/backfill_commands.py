@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from backfill_engine.cli.location import load_catalog, load_graph, open_instance
-from backfill_engine.cli.options import AsJson, Yes
+from backfill_engine.cli.options import AsJson, Yes, build_origin
 from backfill_engine.cli.terminal import confirm, echo, print_answer, print_grid, print_json
 from backfill_engine.errors import HistoryError
 
@@ -230,7 +230,7 @@ def retry(
                 echo(f"{table} {', '.join(listed)}", err=as_json)
             if not yes:
                 confirm(f"ask for these {rest.count} partitions?", is_aside=as_json)
-            requested, title = request_resumption(instance, graph, rest)
+            requested, title = request_resumption(instance, graph, rest, build_origin())
     answer = {
         "backfill_id": requested,
         "title": title,

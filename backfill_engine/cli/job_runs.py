@@ -6,9 +6,11 @@ from typing import Any
 from dagster import AssetKey, DagsterEventType, DagsterInstance, execute_job
 
 from backfill_engine.cli.location import load_location, open_instance
+from backfill_engine.cli.options import build_origin
 from backfill_engine.cli.terminal import keep_terminal
 from backfill_engine.errors import BackfillError
 from backfill_engine.orchestration.backfills.foreground import RangeRun
+from backfill_engine.orchestration.runs.run_tags import tag_origin
 
 # What the job has to say is its output; Dagster's own log is in the UI.
 _QUIET = {"console": {"config": {"log_level": "CRITICAL"}}}
@@ -47,6 +49,7 @@ def run_job(job: str, op: str, config: Mapping[str, object]) -> Any:
             location.locate().get_reconstructable_job(job),
             instance,
             run_config={"ops": {op: {"config": dict(config)}}, "loggers": _QUIET},
+            tags=tag_origin(build_origin()),
             raise_on_error=False,
         ) as result,
     ):

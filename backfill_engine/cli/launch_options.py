@@ -15,7 +15,7 @@ from backfill_engine.cli.location import (
     recover_dead_runs,
     select_tables,
 )
-from backfill_engine.cli.options import SELECT_HELP
+from backfill_engine.cli.options import SELECT_HELP, build_origin
 from backfill_engine.cli.terminal import echo
 from backfill_engine.errors import SettingsError
 from backfill_engine.orchestration.runs.option_declarations import (
@@ -240,6 +240,15 @@ class PartitionOptions(RangeOptions):
                 f"{', '.join(only for only in Only if only is not Only.ALL)}"
             )
         return frozenset(map(Only, names))
+
+
+def add_origin(request: Launch) -> Launch:
+    """Adds to a request the command at work, and what kind of runs it asks for by a name."""
+    origin = build_origin()
+    operation = "apply" if request.rehearsal else request.operation
+    return request.model_copy(
+        update={"command": origin.command, "operation": origin.operation or operation}
+    )
 
 
 def make_plan(

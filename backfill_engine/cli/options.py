@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import shlex
 from collections.abc import Callable
 from functools import wraps
 from typing import Annotated, Any
@@ -13,6 +14,12 @@ from typer.core import TyperCommand, TyperGroup
 
 from backfill_engine.cli.terminal import echo_lines
 from backfill_engine.errors import SettingsError
+from backfill_engine.lake.origins import Origin, find_user, hide_secrets
+
+try:
+    from typer._click.globals import get_current_context
+except ImportError:  # before typer 0.2x, which has a copy of its own
+    from click import get_current_context
 
 
 def refuse_empty(parameter: typer.CallbackParam, value: str | None) -> str | None:
@@ -176,6 +183,34 @@ def fix_options(command: Callable[..., None], **fixed: Any) -> Callable[..., Non
         command(**{**given, **fixed})
 
     return fixed_command
+
+
+def build_origin() -> Origin:
+    """Builds who asks for what by the command at work; its operation is a template's name.
+
+    Of the command only its own options are told, as they were given: no setting.
+    """
+    context = get_current_context(silent=True)
+    if context is None:
+        return Origin(by=find_user())
+    words, group = list[str](), context
+    while group.parent is not None:
+        words.insert(0, group.info_name or "")
+        group = group.parent
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        value = context.params[parameter.name or ""]
+        name = max(parameter.opts, key=len)
+        if parameter.param_type_name == "argument":
+            words.append(value)
+        elif isinstance(value, bool):
+            words.append(name if value else max(parameter.secondary_opts, key=len))
+        else:
+            words += [name, str(value)]
+    command = hide_secrets(shlex.join(["backfill-assets", *words]))
+    return Origin(context.params.get("template_name") or "", find_user(), command=command)
 
 
 def _find_options(kind: type[BaseModel]) -> dict[str, FieldInfo]:

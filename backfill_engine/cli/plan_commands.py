@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from backfill_engine.cli.launch_options import PartitionOptions, make_plan
+from backfill_engine.cli.launch_options import PartitionOptions, add_origin, make_plan
 from backfill_engine.cli.location import load_catalog, load_graph, open_instance
 from backfill_engine.cli.options import AsJson, MaxParallel, Priority, Yes, spread_options
 from backfill_engine.cli.terminal import (
@@ -77,7 +77,7 @@ def launch(
         )
         launched = None
         if checked is not None:
-            launched = request_planned(catalog, instance, load_graph(), found, request)
+            launched = request_planned(catalog, instance, load_graph(), found, add_origin(request))
     backfill_id, title = (launched.backfill_id, launched.title) if launched else ("", "")
     if as_json:
         print_json({"backfill_id": backfill_id, "title": title, "plan": asdict(found)})

@@ -188,12 +188,15 @@ def describe_backfill(progress: "Progress") -> dict[str, Any]:
     """Describes a backfill of the list as a JSON object."""
     catalog = load_catalog()
     backfill = progress.backfill
+    origin = backfill.origin
     ended = None if progress.why_paused else backfill.ended_at
     return {
         "id": backfill.id,
         "title": backfill.title,
-        "launched_by": backfill.launched_by,
-        "reason": backfill.reason,
+        "launched_by": origin.by,
+        "reason": origin.reason,
+        "command": origin.command,
+        "operation": origin.operation,
         "requested": backfill.requested_at.isoformat(timespec="seconds"),
         "ended": ended.isoformat(timespec="seconds") if ended else "",
         "state": progress.state,
@@ -222,7 +225,7 @@ def build_grid(found: "Sequence[Progress]") -> Grid:
         grid.add_row(
             backfill.id,
             f"{backfill.requested_at.astimezone():%m-%d %H:%M}",
-            backfill.launched_by,
+            backfill.origin.by,
             _join_reason(progress),
             write_text(progress.state, _COLOURS.get(progress.state, "yellow")),
             f"{progress.published:,} of {progress.partitions:,}",
@@ -232,6 +235,6 @@ def build_grid(found: "Sequence[Progress]") -> Grid:
 
 
 def _join_reason(progress: "Progress") -> str:
-    title, reason = progress.backfill.title, progress.backfill.reason
+    title, reason = progress.backfill.title, progress.backfill.origin.reason
     joined = title if not reason or reason in title else f"{title}: {reason}"
     return "; ".join(filter(None, (joined, _format_pause(progress))))

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 _LISTED = 20
 _MOST_CERTIFIED = 400
 """Partitions of a certificate; of more only what was held back is shown, and --json has all."""
+_OF_ID = 8
 
 app = typer.Typer(
     no_args_is_help=True, help="What a run did, what changed, and whether that agrees."
@@ -280,15 +281,31 @@ def print_history(changes: "Sequence[Change]") -> None:
     """
     if not changes:
         return
-    grid = Grid("version", "committed", "how", "partitions", "rows", "run", "of backfill")
+    grid = Grid("version", "committed", "operation", "partitions", ">rows", "~by and why")
     for change in changes:
-        partitions = f"{change.first}...{change.last} ({change.partitions})"
+        day, _, time = change.committed_at.partition("T")
+        row = (str(change.version), f"{day}\n{time[:8]}")
+        if change.run_id is None:
+            grid.add_row(*row, change.operation)
+            continue
         grid.add_row(
-            *(str(change.version), change.committed_at, change.write_mode or change.operation),
-            *((partitions, f"{change.rows:,}", change.run_id) if change.run_id else ("", "", "")),
-            change.backfill_id or "",
+            *row,
+            "\n".join(_describe_operation(change, change.run_id)),
+            f"{change.first}...\n{change.last} ({change.partitions})",
+            f"{change.rows:,}",
+            ": ".join(filter(None, (change.origin.by, change.origin.reason))),
         )
     print_grid(grid)
+
+
+def _describe_operation(change: "Change", run_id: str) -> list[str]:
+    """Describes what kind of run made a commit, which run, and of which backfill."""
+    mode, operation = change.write_mode or "", change.origin.operation
+    kinds = dict.fromkeys((operation or mode, mode))
+    if operation:
+        kinds.pop("overwrite", None)
+    backfill = [f"of {change.backfill_id[:_OF_ID]}"] if change.backfill_id else []
+    return [*kinds, run_id[:_OF_ID], *backfill]
 
 
 def print_pins(pins: "Sequence[Pin]") -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import typer
 
-from backfill_engine.cli.launch_options import PartitionOptions, make_plan
+from backfill_engine.cli.launch_options import PartitionOptions, add_origin, make_plan
 from backfill_engine.cli.location import load_catalog, load_graph, open_instance
 from backfill_engine.cli.options import AsJson, Yes, spread_options
 from backfill_engine.cli.terminal import (
@@ -84,7 +84,7 @@ def carry_out(instance: "DagsterInstance", plan: "Plan", request: Launch, *, as_
     targets = {
         key.to_user_string(): keys for key, keys in list_planned_partitions(catalog, plan).items()
     }
-    requests = build_range_runs(catalog, graph, plan, request, launch_id=launch_id)
+    requests = build_range_runs(catalog, graph, plan, add_origin(request), launch_id=launch_id)
     warehouse, cancelled, error = catalog.warehouse, False, ""
     execute = partial(materialize, instance)
     foreground = Foreground(catalog, instance, graph, warehouse, execute, launch_id, targets)

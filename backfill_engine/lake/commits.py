@@ -317,6 +317,7 @@ class MigrationRecord:
         rows: rows per partition key, before and after.
         checksums: content checksum per partition key, before and after.
         overrides: of protected partitions, why they were rewritten all the same, by key.
+        origin: what is known of `origins.Origin`.
     """
 
     migrated: tuple[str, ...]
@@ -326,6 +327,7 @@ class MigrationRecord:
     rows: Mapping[str, int]
     checksums: Mapping[str, str]
     overrides: Mapping[str, str] = field(default_factory=dict)
+    origin: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Writes it as one line of JSON."""

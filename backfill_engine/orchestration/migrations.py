@@ -1,5 +1,7 @@
 """A migration of a table's columns as a Dagster run."""
 
+from functools import partial
+
 from dagster import Config, OpExecutionContext
 from pydantic import Field
 
@@ -8,7 +10,7 @@ from backfill_engine.lake.side_tables import build_withheld_table, enter_table
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.orchestration.runs.protecting import refuse_protected
 from backfill_engine.orchestration.runs.run_options import read_override_of
-from backfill_engine.orchestration.runs.run_tags import OVERRIDE_TAG
+from backfill_engine.orchestration.runs.run_tags import OVERRIDE_TAG, read_origin
 from backfill_engine.publishing.migrating import migrate_columns
 from backfill_engine.resources import LakehouseResource, SparkResource, build_reader
 
@@ -45,13 +47,15 @@ def migrate_table(
         override=read_override_of(context.run, config.override_protection),
         how=f"with --override-protection, or by the tag {OVERRIDE_TAG}",
     )
-    session, run_id = spark.spark_session, context.run.run_id
+    session, run = spark.spark_session, context.run
+    origin = read_origin(run.tags, run.run_config, operation="migration")
+    migrate = partial(migrate_columns, session, run_id=run.run_id, reader=reader, origin=origin)
     aside = read_log(warehouse, build_withheld_table(log.table))
     if aside.exists:
-        kept = migrate_columns(session, aside, run_id=run_id, reader=reader, overrides={})
+        kept = migrate(aside, overrides={})
         if kept.changes or kept.finished is not None:
             enter_table(warehouse, aside.table.key)
-    migrated = migrate_columns(session, log, run_id=run_id, reader=reader, overrides=overrides)
+    migrated = migrate(log, overrides=overrides)
     found = [*map(str, migrated.changes)]
     if migrated.finished is not None:
         found.insert(

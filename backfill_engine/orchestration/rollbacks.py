@@ -35,7 +35,7 @@ from backfill_engine.orchestration.runs.protecting import (
     split_protected,
 )
 from backfill_engine.orchestration.runs.run_options import read_override_of
-from backfill_engine.orchestration.runs.run_tags import OVERRIDE_TAG
+from backfill_engine.orchestration.runs.run_tags import OVERRIDE_TAG, read_origin, tag_origin
 from backfill_engine.orchestration.selecting.selections import find_keys_in_range
 from backfill_engine.proof.certificates import keep_publishes
 from backfill_engine.publishing.hooks import PublishHook
@@ -168,8 +168,14 @@ def _roll_back(
         + (f": {config.reason}" if config.reason else "")
         for key, by in plan.published_by.items()
     }
+    is_new = bool(config.accept) and log.publishes.keys().isdisjoint(keys)
     run = replace(
         run,
+        origin=read_origin(
+            context.run.tags,
+            context.run.run_config,
+            operation="adopt" if is_new else run.options.write_mode,
+        ),
         hooks=(RestoringHook(restored), ProtectionHook(overrides), *_keep_version(recipe, log)),
     )
     publisher = Publisher(
@@ -310,12 +316,15 @@ def _go_on_downstream(
         dependent, left_out = _leave_out_protected(catalog, log.warehouse, dependent)
         listed += left_out
     if config.downstream and dependent:
+        title = f"after the rollback of {config.table} {config.first}...{config.last}"
+        asked = read_origin(context.run.tags, context.run.run_config)
+        origin = replace(asked, operation="replay", reason=title)
         backfill = request_backfill(
             context.instance,
             graph,
             dependent,
-            title=f"after the rollback of {config.table} {config.first}...{config.last}",
-            tags={ROLLS_BACK_TAG: context.run.run_id},
+            title=title,
+            tags={ROLLS_BACK_TAG: context.run.run_id, **tag_origin(origin)},
         )
         return [*listed, f"requested backfill {backfill} of these, for Dagster's daemon"]
     return [*listed, *([] if config.downstream else [_REBUILD])]

@@ -5,6 +5,7 @@ from itertools import islice
 
 from backfill_engine.grains.grain import is_in_range
 from backfill_engine.lake.commits import Commit
+from backfill_engine.lake.origins import UNKNOWN, Origin
 from backfill_engine.lake.table_log import TableLog
 
 
@@ -25,6 +26,7 @@ class Change:
         partitions: how many were replaced.
         rows: rows in them.
         accepted: failed checks that a person let pass.
+        origin: who asked for it, and why.
     """
 
     version: int
@@ -38,6 +40,7 @@ class Change:
     partitions: int = 0
     rows: int = 0
     accepted: int = 0
+    origin: Origin = UNKNOWN
 
 
 def list_changes(
@@ -77,4 +80,5 @@ def _describe(commit: Commit, first: str | None, last: str | None) -> Change | N
         partitions=len(keys),
         rows=sum(record.rows[key] for key in keys),
         accepted=sum(acceptance["partition"] in keys for acceptance in record.audit.accepted),
+        origin=Origin.read(record.features),
     )

@@ -16,6 +16,7 @@ from backfill_engine.lake.migrations import (
     rewrite_columns,
     settle_migration,
 )
+from backfill_engine.lake.origins import UNKNOWN, Origin
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.stored_declarations import ColumnChange, find_changes, find_uncompared
 from backfill_engine.lake.table_log import TableLog
@@ -47,6 +48,7 @@ def migrate_columns(
     run_id: str,
     reader: PartitionReader,
     overrides: Mapping[str, str],
+    origin: Origin = UNKNOWN,
 ) -> Migrated:
     """Gives columns of a table the names and types that are declared, and changes no row.
 
@@ -58,6 +60,7 @@ def migrate_columns(
         run_id: the run.
         reader: reads the partitions before and after.
         overrides: of protected partitions, why they are rewritten all the same, by key.
+        origin: who asked for it, and why.
 
     Raises:
         EngineError: if the engine can't rewrite a schema.
@@ -90,6 +93,7 @@ def migrate_columns(
             rows={key: found.rows for key, found in before.items()},
             checksums={key: found.checksum for key, found in before.items()},
             overrides=overrides,
+            origin=origin.known,
         )
         lock.check()
         rewritten = rewrite_columns(spark, log, changes, record)

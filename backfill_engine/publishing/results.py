@@ -7,6 +7,7 @@ from typing import Any
 
 from backfill_engine.contents.partition_contents import Counted, ReadBack
 from backfill_engine.lake.commits import Consumed
+from backfill_engine.lake.origins import UNKNOWN, Origin
 from backfill_engine.publishing.hooks import PublishHook
 from backfill_engine.publishing.pacing import IN_ONE_GO, Pace
 from backfill_engine.publishing.write_modes.options import OVERWRITE, WriteOptions
@@ -147,6 +148,7 @@ class Run:
         saves_watermark: whether it moves the production watermark.
         pace: how it goes through its partitions.
         hooks: of the features that take part in it.
+        origin: who asked for it, and why.
     """
 
     run_id: str
@@ -159,8 +161,10 @@ class Run:
     saves_watermark: bool = False
     pace: Pace = IN_ONE_GO
     hooks: tuple[PublishHook, ...] = ()
+    origin: Origin = UNKNOWN
 
     @property
     def features(self) -> dict[str, Any]:
-        """What features do to it, by their names, as JSON values."""
-        return {hook.name: text for hook in self.hooks if (text := hook.describe())}
+        """What features do to it, by their names, as JSON values; and who asked for it."""
+        described = {hook.name: text for hook in self.hooks if (text := hook.describe())}
+        return {**described, **self.origin.describe()}

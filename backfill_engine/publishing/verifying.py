@@ -107,7 +107,7 @@ def _take_back(
             checksums={key: measured.checksum for key, measured in measures.items()},
             profiles={key: measured.profile().to_json() for key, measured in measures.items()},
             backfill_id=run.backfill_id or "",
-            features=describe_served(before),
+            features={**describe_served(before), **run.origin.describe()},
             consumed=CommitInputs.of(
                 {
                     key: publish.consumed

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from backfill_engine.cli import app
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.orchestration.runs.run_tags import LAUNCHED_BY_TAG, REASON_TAG
 from backfill_engine.proof.certificates import Certificate
 from backfill_engine.proof.pages import VerifiedLine
 from backfill_engine.proof.verification import verify_run
@@ -85,7 +86,7 @@ def published_run(
         for day in (BAD, ACCEPTED):
             pipeline.zone.add_lines(day, *["{"] * 5)
         accept = {"check": "partition_is_valid", "reason": "known", "partitions": [ACCEPTED]}
-        tags = {"dagster/backfill": BACKFILL}
+        tags = {"dagster/backfill": BACKFILL, LAUNCHED_BY_TAG: "anna", REASON_TAG: "replayed"}
         raw = pipeline.run(
             RAW, first=FIRST, last=LAST, chunk_partitions=2, accept=[accept], tags=tags
         )
@@ -175,6 +176,8 @@ def change(document: Document, place: str, changes: Document) -> None:
 
 EDITS: dict[str, Callable[[Document], object]] = {
     **{edited: partial(change, place=at, changes=to) for edited, (at, to) in CHANGES.items()},
+    "another person": lambda document: document["features"]["origin"].update(by="eve"),
+    "why": lambda document: document["features"]["origin"].pop("reason"),
     "run configuration": lambda document: document["run_config"].update(ops={}),
     "a check that is left out": lambda document: row(document, LAST)["checks"].pop(VALID),
     "a withheld row": lambda document: without(document, BAD),

@@ -39,7 +39,7 @@ from backfill_engine.orchestration.recovery.recovery import recover_table
 from backfill_engine.orchestration.runs.claims import fail_dead_runs
 from backfill_engine.orchestration.runs.protecting import ProtectionHook, refuse_protected
 from backfill_engine.orchestration.runs.run_options import read_override_of
-from backfill_engine.orchestration.runs.run_tags import OVERRIDE_TAG
+from backfill_engine.orchestration.runs.run_tags import OVERRIDE_TAG, read_origin
 from backfill_engine.proof.certificates import keep_publishes
 from backfill_engine.publishing.inputs import PinnedInputs, pin_inputs
 from backfill_engine.publishing.publisher import Publisher
@@ -190,6 +190,11 @@ class Promoter:
             run_id=context.run_id,
             started_at=promotion.at,
             config=context.run.run_config,
+            origin=read_origin(
+                context.run.tags,
+                context.run.run_config,
+                operation="promotion" if self.config.version else "rollback",
+            ),
             hooks=(
                 *([RehearsalHook(context.run_id, shown)] if shown else []),
                 ProtectionHook(overrides),

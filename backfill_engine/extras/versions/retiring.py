@@ -18,6 +18,7 @@ from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import build_record, overwrite_partitions, vacuum_table
 from backfill_engine.orchestration.recovery.recovery import recover_table
 from backfill_engine.orchestration.runs.claims import fail_dead_runs
+from backfill_engine.orchestration.runs.run_tags import read_origin
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.quality.measures import measure_partitions
 from backfill_engine.resources import LakehouseResource, SparkResource, build_reader
@@ -65,16 +66,18 @@ def retire_version(
     partitions = build_partitions(table, full)
     nothing = read_table(spark.spark_session, log).where("false")
     measures = measure_partitions(nothing, table, partitions)
+    run = context.run
+    origin = read_origin(run.tags, run.run_config, operation="retirement")
     record = build_record(
         table,
         partitions,
-        run_id=context.run_id,
+        run_id=run.run_id,
         code_version=catalog.recipes[table.key].code_version,
         input_versions={},
         options={"write_mode": "overwrite"},
         rows={key: measured.rows for key, measured in measures.items()},
         checksums={key: measured.checksum for key, measured in measures.items()},
-        features={RETIRED: why},
+        features={RETIRED: why, **origin.describe()},
     )
     freed = sum(log.sum_folder_bytes().values())
     version = overwrite_partitions(nothing, log, partitions, record)

@@ -12,6 +12,7 @@ from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import PartitionRangeError, UnknownRunError
+from backfill_engine.lake.origins import Origin
 from backfill_engine.lake.whole_files import find_id
 from backfill_engine.orchestration.instance.dagster_internals import (
     BULK_ACTION_TERMINAL_STATUSES,
@@ -30,11 +31,10 @@ from backfill_engine.orchestration.runs.run_tags import (
     FOREGROUND_CANCELLED_TAG,
     FOREGROUND_ENDED_TAG,
     FOREGROUND_TAG,
-    LAUNCHED_BY_TAG,
-    REASON_TAG,
     find_chain,
     find_run_range,
     is_paused,
+    read_origin,
     was_dropped,
 )
 from backfill_engine.orchestration.selecting.selections import find_keys_in_range
@@ -84,14 +84,10 @@ class Backfill:
         return bool(self.targets) or any(map(is_ours, tags)) or not (runs or of_assets)
 
     @property
-    def reason(self) -> str:
-        """Why, in words; empty if nobody said."""
-        return self.tags.get(REASON_TAG, "")
-
-    @property
-    def launched_by(self) -> str:
-        """Who launched it; empty if that is not known, as of what the UI launched."""
-        return self.tags.get(LAUNCHED_BY_TAG) or self.tags.get("user", "")
+    def origin(self) -> Origin:
+        """Who launched it, and why; the person is empty of what the UI launched."""
+        is_run = self.record is None
+        return read_origin(self.tags, operation="" if is_run else "backfill")
 
     @property
     def title(self) -> str:

@@ -5,7 +5,6 @@ that failed, and requests nothing that reads from it: days that read hours, or t
 ranges. The runs that go on after it Dagster doesn't wait for. So a sensor requests the rest.
 """
 
-import getpass
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -22,6 +21,7 @@ from dagster import (
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import BackfillError, HistoryError
+from backfill_engine.lake.origins import Origin
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.protections import read_protections
 from backfill_engine.lake.served_versions import find_unread
@@ -58,14 +58,16 @@ from backfill_engine.orchestration.runs.chains import find_partitions_at_work, f
 from backfill_engine.orchestration.runs.pausing import find_why_none_may_go
 from backfill_engine.orchestration.runs.run_options import build_asset_config, read_override
 from backfill_engine.orchestration.runs.run_tags import (
+    COMMAND_TAG,
     IN_BACKGROUND,
-    LAUNCHED_BY_TAG,
     LAUNCHED_CODE_TAG,
+    OPERATION_TAG,
     PAUSED_TAG,
     REASON_TAG,
     SETTLED,
     WENT_ON,
     find_chain,
+    tag_origin,
 )
 from backfill_engine.orchestration.status.attempts import find_attempts
 from backfill_engine.proof.certificates import Certificate
@@ -79,7 +81,8 @@ RESUMES_TAG = "backfill_assets/resumes"
 
 _SHOWN_OF_ID = 8
 _UNCHANGED = "withheld, and neither its input nor its code is another one since"
-_WISHES_OF_RUNS = (REASON_TAG, SPARK_REMOTE_TAG, ENGINE_TAG, "dagster/priority")
+_WISHES_OF_RUNS = (REASON_TAG, OPERATION_TAG, SPARK_REMOTE_TAG, ENGINE_TAG, "dagster/priority")
+_OF_ONE_LAUNCH = (LAUNCHED_CODE_TAG, COMMAND_TAG)
 
 
 @dataclass(frozen=True)
@@ -280,9 +283,15 @@ class Resumer:
 
 
 def request_resumption(
-    instance: DagsterInstance, graph: AssetGraph, found: Resumption
+    instance: DagsterInstance, graph: AssetGraph, found: Resumption, origin: Origin
 ) -> tuple[str, str]:
     """Asks Dagster for a backfill that resumes another, told what that was told.
+
+    Args:
+        instance: the Dagster instance.
+        graph: of all assets.
+        found: what is to be asked for.
+        origin: who asks for it, by which command.
 
     Returns:
         Its id and its title.
@@ -293,10 +302,10 @@ def request_resumption(
         wishes = {tag: text for tag, text in backfill.tags.items() if tag in _WISHES_OF_RUNS}
         config = build_asset_config(backfill.chain.runs[0], list(found.partitions)) or None
     else:
-        wishes = {tag: text for tag, text in backfill.tags.items() if tag != LAUNCHED_CODE_TAG}
+        wishes = {tag: text for tag, text in backfill.tags.items() if tag not in _OF_ONE_LAUNCH}
         config = record.run_config
     title = fit_title(f"resumes {backfill.id[:_SHOWN_OF_ID]}: {backfill.title}")
-    tags = {**wishes, LAUNCHED_BY_TAG: getpass.getuser(), RESUMES_TAG: backfill.id}
+    tags = {**wishes, **tag_origin(origin), RESUMES_TAG: backfill.id}
     backfill_id = request_backfill(
         instance, graph, found.partitions, title=title, tags=tags, run_config=config
     )

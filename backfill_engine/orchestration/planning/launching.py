@@ -1,6 +1,5 @@
 """Asks Dagster for what a plan says: a backfill of its own, on the Backfills page of the UI."""
 
-import getpass
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from backfill_engine.catalog import Catalog
 from backfill_engine.errors import BackfillError, ProtectedError, SettingsError
 from backfill_engine.filters.row_filters import combine_filters
 from backfill_engine.grains.grain import Grain
+from backfill_engine.lake.origins import Origin, find_user
 from backfill_engine.orchestration.due.downstream import request_backfill
 from backfill_engine.orchestration.instance.dagster_internals import (
     AssetGraph,
@@ -29,9 +29,9 @@ from backfill_engine.orchestration.runs.chains import build_limit_tag
 from backfill_engine.orchestration.runs.option_declarations import Launch, RunOptions
 from backfill_engine.orchestration.runs.run_options import choose_run_options
 from backfill_engine.orchestration.runs.run_tags import (
-    LAUNCHED_BY_TAG,
     LAUNCHED_CODE_TAG,
     PRIORITY_TAG,
+    tag_origin,
 )
 from backfill_engine.spark.remotes import check_tagged_remote
 from backfill_engine.tables.declarations import Table
@@ -65,7 +65,7 @@ def build_launch_tags(launch: Launch) -> dict[str, str]:
     }
     if launch.priority is not None:
         tags[PRIORITY_TAG] = str(launch.priority)
-    return {LAUNCHED_BY_TAG: getpass.getuser(), **tags}
+    return {**tag_origin(Origin(by=find_user())), **tags}
 
 
 def request_planned(
@@ -103,7 +103,8 @@ def check_launch(catalog: Catalog, plan: Plan, launch: Launch) -> Launch:
 
     Returns:
         What they are told: a reason to override protection only where something is protected, as it
-        is no licence for what will be later; and that only the rows of the plan count.
+        is no licence for what will be later; that only the rows of the plan count; and what kind of
+        runs they are.
 
     Raises:
         SettingsError: if one can't, or no run may name such a Spark.
@@ -124,7 +125,8 @@ def check_launch(catalog: Catalog, plan: Plan, launch: Launch) -> Launch:
             "launched"
         )
     _refuse_at_work(plan)
-    return launch if protected else launch.model_copy(update={"override_protection": None})
+    told = {"operation": launch.operation or plan.operation}
+    return launch.model_copy(update=told if protected else {**told, "override_protection": None})
 
 
 def check_options(tables: Iterable[Table], launch: Launch) -> None:

@@ -172,7 +172,11 @@ class Planner(Chooser):
         seconds = [table_plan.seconds for table_plan in plans if table_plan.partitions]
         known = [found for found in seconds if found is not None]
         total = sum(known) if known and len(known) == len(seconds) else None
-        return Plan(plans, ends, row_filter, total)
+        is_replay = all(
+            self.logs[choices[key].table.key].publishes.keys() >= {*keys}
+            for key, keys in chosen_keys.items()
+        )
+        return Plan(plans, ends, row_filter, total, "replay" if is_replay else "backfill")
 
     def _list_chosen(self, choices: Mapping[AssetKey, Choice]) -> dict[AssetKey, Sequence[str]]:
         """Lists the chosen partitions by asset, upstream ones first."""

@@ -100,12 +100,14 @@ class Plan:
             are published, so that runs of it merge.
         total: seconds of all tables, one after the other; None if nothing is to be run, or of some
             there was no earlier step.
+        operation: `replay` where all that is to be run was published before, else `backfill`.
     """
 
     tables: Sequence[TablePlan]
     downstream: Mapping[str, Sequence[tuple[str, str]]]
     row_filter: str = ""
     total: float | None = None
+    operation: str = "backfill"
 
 
 def list_planned_partitions(catalog: Catalog, plan: Plan) -> dict[AssetKey, list[str]]:

@@ -20,6 +20,7 @@ from backfill_engine.orchestration.due.due_partitions import (
     DuePartition,
     Look,
     Memory,
+    Reason,
     find_due_partitions,
     hash_states,
 )
@@ -54,6 +55,11 @@ class Work:
     last: str
     state: str
     reason: str
+
+    @property
+    def operation(self) -> str:
+        """What kind of run it is: the daily one takes what is new."""
+        return "daily" if Reason.NEW in self.reason else "late data"
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,8 @@ class Launch(RunOptions):
         max_parallel: runs of it that are at work at once; None for as many as there are places.
         rehearsal: of which just what was shown is published; empty for what is computed.
         once: the historical load that is taken in; empty if none is.
+        command: that asks for them; empty if none does.
+        operation: what kind of runs they are, in a word; empty to be told by the plan.
     """
 
     reason: str = Field(default="", description="Why; a tag of the runs.")
@@ -95,3 +97,5 @@ class Launch(RunOptions):
     max_parallel: int | None = None
     rehearsal: str = ""
     once: str = ""
+    command: str = ""
+    operation: str = ""

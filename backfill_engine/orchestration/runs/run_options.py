@@ -26,6 +26,7 @@ from backfill_engine.orchestration.runs.run_tags import (
     INCREMENTAL_TAG,
     OVERRIDE_TAG,
     find_chain,
+    read_origin,
 )
 from backfill_engine.publishing.pacing import Pace, choose_pace
 from backfill_engine.publishing.results import Run
@@ -236,6 +237,7 @@ def build_run(table: Table, config: PublishConfig, run: DagsterRun, *, now: date
         acceptances=config.read_acceptances(),
         saves_watermark=INCREMENTAL_TAG in run.tags if saves_watermark is None else saves_watermark,
         pace=pace,
+        origin=read_origin(run.tags, run.run_config),
     )
 
 

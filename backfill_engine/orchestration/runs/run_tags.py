@@ -7,6 +7,7 @@ from typing import Any
 from dagster import DagsterRun, DagsterRunStatus
 
 from backfill_engine.errors import SettingsError
+from backfill_engine.lake.origins import Origin
 from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG, ROOT_RUN_ID_TAG
 
 PRIORITY_TAG = "dagster/priority"
@@ -27,6 +28,8 @@ IN_BACKGROUND: Mapping[str, str] = {
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 _PARTITION_TAG = "dagster/partition"
+_SENSOR_TAG = "dagster/sensor_name"
+_SCHEDULE_TAG = "dagster/schedule_name"
 
 ABOUT_TAG = "about"
 """Tag of a run or a backfill: what it is about, in words, for people; the first that the UI lists,
@@ -36,10 +39,16 @@ INCREMENTAL_TAG = "backfill_assets/incremental"
 """Tag of a run that takes a table on from its watermark."""
 
 REASON_TAG = "backfill_assets/reason"
-"""Tag of a run that the sensor requested: why, in words."""
+"""Tag of a backfill and its runs, or of a run that the sensor requested: why, in words."""
 
 LAUNCHED_BY_TAG = "backfill_assets/launched_by"
 """Tag of a backfill and its runs: the user of the machine who launched it."""
+
+COMMAND_TAG = "backfill_assets/command"
+"""Tag of the same: the command that asked for it."""
+
+OPERATION_TAG = "backfill_assets/operation"
+"""Tag of a backfill, or of a run: what kind of run it is, in a word, as `replay`."""
 
 LAUNCHED_CODE_TAG = "backfill_assets/launched_code"
 """Tag of a backfill and its runs: the code version of each table when it was asked for, as JSON."""
@@ -109,6 +118,51 @@ def read_json_tag(tags: Mapping[str, str], name: str) -> dict[str, Any]:
             "was written"
         )
     return found
+
+
+def read_origin(
+    tags: Mapping[str, str], config: Mapping[str, Any] | None = None, *, operation: str = ""
+) -> Origin:
+    """Reads who asked for a run or a backfill, and why: by its tags, else its configuration.
+
+    What Dagster started without a word of ours has what Dagster says.
+
+    Args:
+        tags: of the run or the backfill.
+        config: of the run, whose job may be told by whom and why.
+        operation: what kind of run it is, where its tags don't say so.
+    """
+    told = _read_told(config or {})
+    ticks = {"sensor": tags.get(_SENSOR_TAG), "schedule": tags.get(_SCHEDULE_TAG)}
+    tick = next((f"{kind} {name}" for kind, name in ticks.items() if name), "")
+    kinds = {BACKFILL_TAG: "backfill", _SENSOR_TAG: "automation", _SCHEDULE_TAG: "scheduled"}
+    kind = next((kind for tag, kind in kinds.items() if tag in tags), "materialize")
+    return Origin(
+        operation=tags.get(OPERATION_TAG) or operation or kind,
+        by=tags.get(LAUNCHED_BY_TAG) or tags.get("user") or told.get("by") or tick,
+        reason=tags.get(REASON_TAG) or told.get("reason") or told.get("accept", ""),
+        command=tags.get(COMMAND_TAG, ""),
+    )
+
+
+def _read_told(config: Mapping[str, Any]) -> dict[str, str]:
+    """Reads what the ops of a run are told as texts, by name."""
+    steps = (step.get("config") for step in config.get("ops", {}).values() if step)
+    told = (step for step in steps if isinstance(step, Mapping))
+    return {
+        name: text for step in told for name, text in step.items() if text and isinstance(text, str)
+    }
+
+
+def tag_origin(origin: Origin) -> dict[str, str]:
+    """Builds the tags by which `read_origin` finds what is known of an origin."""
+    tags = {
+        "operation": OPERATION_TAG,
+        "by": LAUNCHED_BY_TAG,
+        "reason": REASON_TAG,
+        "command": COMMAND_TAG,
+    }
+    return {tags[name]: text for name, text in origin.known.items()}
 
 
 def find_run_range(run: DagsterRun) -> tuple[str, str] | None:

@@ -14,6 +14,7 @@ from backfill_engine.errors import RollbackError, TableError
 from backfill_engine.extras.rehearsal.records import read_rehearsal
 from backfill_engine.extras.versions.described import find_retired, list_switches
 from backfill_engine.extras.versions.promotions import Promotion, read_promotion
+from backfill_engine.lake.origins import Origin
 from backfill_engine.lake.partitions import Partition, build_partitions
 from backfill_engine.lake.served_versions import find_served
 from backfill_engine.lake.table_log import TableLog, read_log
@@ -409,6 +410,16 @@ def test_a_retired_version_is_empty_protected_and_not_served(promoted: Pipeline)
     assert f"serves {V2}: promote another version before" in refused.message
     assert promote(promoted, "").success
     retire().confirm()
+    (emptied,) = read_log(promoted.warehouse, CARRIER_DELAYS_V2).commits[:1]
+    assert emptied.record is not None
+    retired = Origin("retirement", by="anna", reason="worse")
+    assert Origin.read(emptied.record.features) == retired
+    back, switch = (
+        Origin.read(commit.record.features)
+        for commit in read_log(promoted.warehouse, SERVED_CARRIER_DELAYS).commits[:2]
+        if commit.record
+    )
+    assert (back.operation, switch.operation) == ("rollback", "promotion")
     assert set(read_log(promoted.warehouse, CARRIER_DELAYS_V2).count_rows().values()) <= {0}
     assert "worse" in find_retired(read_log(promoted.warehouse, CARRIER_DELAYS_V2))
     run = promoted.run(V2, first="2013-01-04", last="2013-01-04")

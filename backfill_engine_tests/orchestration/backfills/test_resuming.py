@@ -8,6 +8,7 @@ import pytest
 from dagster import AssetKey
 
 from backfill_engine.errors import BackfillError
+from backfill_engine.lake.origins import Origin
 from backfill_engine.lake.protections import Protection, add_protection
 from backfill_engine.orchestration.backfills.resuming import (
     RESUMES_TAG,
@@ -18,7 +19,12 @@ from backfill_engine.orchestration.backfills.resuming import (
 from backfill_engine.orchestration.instance.dagster_internals import (
     BulkActionStatus,
 )
-from backfill_engine.orchestration.runs.run_tags import LAUNCHED_BY_TAG, OVERRIDE_TAG, REASON_TAG
+from backfill_engine.orchestration.runs.run_tags import (
+    COMMAND_TAG,
+    LAUNCHED_BY_TAG,
+    OVERRIDE_TAG,
+    REASON_TAG,
+)
 from backfill_engine_tests.pipeline.alerting import Home
 from backfill_engine_tests.pipeline.landing_zone import LandingZone, double_distance
 from backfill_engine_tests.pipeline.requesting import (
@@ -32,6 +38,7 @@ from backfill_engine_tests.pipeline.running import FEATURES, RAW, STAGING, Pipel
 from backfill_engine_tests.project import CATALOG, defs
 
 DAYS = list_days(4, 7)
+ASKED = Origin(by="anna", command="backfill-assets backfill retry abcdefgh")
 ACCEPTED = [{"check": "partition_is_stable", "reason": "moved", "partitions": []}]
 GRAPH = defs.get_repository_def().asset_graph
 
@@ -68,21 +75,22 @@ def test_what_failed_or_was_never_requested_is_asked_for_again(home: Home) -> No
         STAGING: ["2013-01-04...2013-01-07"],
     }
     assert found.describe_left_alone() == []
-    resumed, title = request_resumption(home.instance, GRAPH, found)
+    resumed, title = request_resumption(home.instance, GRAPH, found, ASKED)
     assert title == f"resumes {backfill}: mend them"
     record = get_backfill(home.instance, resumed)
     assert read_target(record) == {RAW: DAYS[2:], STAGING: DAYS}
     assert record.title == title
     assert record.tags[REASON_TAG] == "wrong numbers"
     assert record.tags[RESUMES_TAG] == backfill
-    assert record.tags[LAUNCHED_BY_TAG]
+    assert record.tags[LAUNCHED_BY_TAG] == "anna"
+    assert record.tags[COMMAND_TAG] == ASKED.command
 
 
 def test_a_title_is_as_long_as_dagster_takes_it_and_has_no_quotes(home: Home) -> None:
     long = 'the "wrong" numbers, by 10 % ' + "or more" * 10
     backfill = request(home.instance, RAW, days=DAYS, title=long)
     set_status(home.instance, backfill, BulkActionStatus.CANCELED)
-    resumed, title = request_resumption(home.instance, GRAPH, find(home, backfill))
+    resumed, title = request_resumption(home.instance, GRAPH, find(home, backfill), ASKED)
     assert title.startswith(f"resumes {backfill}: the  wrong  numbers, by 10   or more")
     assert (len(title), title[-1]) == (100, "…")
     assert get_backfill(home.instance, resumed).title == title
@@ -147,7 +155,7 @@ def test_a_run_of_no_backfill_is_resumed_as_it_was_told(home: Home) -> None:
     home.publish("first-run", RAW, DAYS[0])
     home.fail("first-run", "killed")
     found = find(home, "first-run")
-    resumed, title = request_resumption(home.instance, GRAPH, found)
+    resumed, title = request_resumption(home.instance, GRAPH, found, ASKED)
     assert title == f"resumes first-ru: {RAW} 2013-01-04...2013-01-07"
     record = get_backfill(home.instance, resumed)
     assert read_target(record) == {RAW: DAYS[1:]}
