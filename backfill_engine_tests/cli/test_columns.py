@@ -178,7 +178,7 @@ def test_a_warning_is_named_with_its_day_its_value_and_its_bound(shown: Shown) -
 
 
 def test_withheld_rows_and_rejected_records_are_grids(shown: Shown) -> None:
-    text = shown.ask("status", "--withheld", *SELECT, *DAYS).stdout
+    text = " ".join(shown.ask("status", "--withheld", *SELECT, *DAYS).stdout.split())
     assert "rejected records in" in text
     assert f"partition_key {BAD}" in text
     assert "┃ flight_date ┃" in text
