@@ -17,5 +17,5 @@ def test_runs_that_compared_nothing_hide_no_reconciliation() -> None:
             if different is not None:
                 note_reconciliation(instance, run.run_id, compared=9, different=different)
             instance.report_run_failed(run)
-        assert [run.different for run in find_reconciliations(instance, most=2)] == [3, 2]
-        assert [run.different for run in find_reconciliations(instance, most=30)] == [3, 2, 1]
+        assert [run.different for run in find_reconciliations(instance, "reconcile", most=2)] == [3, 2]
+        assert [run.different for run in find_reconciliations(instance, "reconcile", most=30)] == [3, 2, 1]
