@@ -7,9 +7,7 @@ from pyspark.sql import functions as F
 
 from backfill_engine.audit_columns import DUPLICATES, ENGINE_PREFIX, IDENTICAL, LANDED_FILE
 
-_FOLLOWED, _SAID, _SAID_BEFORE = (
-    f"{ENGINE_PREFIX}{name}" for name in ("followed", "said", "said_before")
-)
+_SAID, _NEXT, _COUNTED = (f"{ENGINE_PREFIX}{name}" for name in ("said", "next", "counted"))
 
 
 def keep_latest(records: DataFrame, key: Sequence[str], order: Sequence[str]) -> DataFrame:
@@ -36,17 +34,20 @@ def keep_latest(records: DataFrame, key: Sequence[str], order: Sequence[str]) ->
         *(F.col(name).asc_nulls_first() for name in (*order, *others))
     )
     up_to_row = ascending.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    # Both counts in one sum, as each further window would cost as much again: the records so far
+    # below, and in the upper 32 bits those that the next one repeats. Both windows go up, so that
+    # no engine holds all rows at once.
+    repeated = F.when(F.col(_NEXT) == F.col(_SAID), F.lit(1 << 32)).otherwise(F.lit(0))
     return (
         records.withColumn(_SAID, said)
+        .withColumn(_NEXT, F.lead(_SAID).over(ascending))
+        .withColumn(_COUNTED, F.sum(repeated + 1).over(up_to_row))
+        .where(F.col(_NEXT).isNull())
         .withColumns(
             {
-                # A number before it, in the same order, so that no engine holds all rows at once.
-                DUPLICATES: F.row_number().over(ascending).cast("bigint") - 1,
-                _FOLLOWED: F.lead(F.lit(1)).over(ascending),
-                _SAID_BEFORE: (F.lag(_SAID).over(ascending) == F.col(_SAID)).cast("bigint"),
+                DUPLICATES: F.col(_COUNTED).bitwiseAND(F.lit(0xFFFFFFFF)) - 1,
+                IDENTICAL: F.shiftright(_COUNTED, 32),
             }
         )
-        .withColumn(IDENTICAL, F.coalesce(F.sum(_SAID_BEFORE).over(up_to_row), F.lit(0)))
-        .where(F.col(_FOLLOWED).isNull())
-        .drop(_FOLLOWED, _SAID, _SAID_BEFORE)
+        .drop(_SAID, _NEXT, _COUNTED)
     )

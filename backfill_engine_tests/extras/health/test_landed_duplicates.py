@@ -39,15 +39,16 @@ def test_they_are_counted_apart_in_the_check_and_in_health(
     pipeline = empty_pipeline
     watch(pipeline, monkeypatch)
     land_duplicates(pipeline)
-    for key in (RAW, STAGING, FEATURES):
-        where = {"first": DAYS[0], "last": DAYS[-1], "tags": {INCREMENTAL_TAG: "true"}}
-        run = pipeline.run(key, check_events=99, **where).confirm()
-        if key == STAGING:
-            (valid,) = (
-                found
-                for found in pipeline.read_evaluations(run)
-                if (found.partition, found.check_name) == (DAY, "partition_is_valid")
-            )
+    first, last, tags = DAYS[0], DAYS[-1], {INCREMENTAL_TAG: "true"}
+    _, staged, _ = (
+        pipeline.run(key, first=first, last=last, check_events=99, tags=tags).confirm()
+        for key in (RAW, STAGING, FEATURES)
+    )
+    (valid,) = (
+        found
+        for found in pipeline.read_evaluations(staged)
+        if (found.partition, found.check_name) == (DAY, "partition_is_valid")
+    )
     assert valid.passed
     assert {name: valid.metadata[name].value for name in PER_1000} == PER_1000
     bound = valid.metadata["dropped_as_older: bound"].value
