@@ -22,13 +22,18 @@ FIELD_SEPARATOR = "\x1f"
 DUPLICATES = "_duplicates"
 """BIGINT: source records of the same natural key that this row replaced."""
 
+IDENTICAL = "_identical"
+"""BIGINT: of these, the ones that say the same as the record after them."""
+
 KEPT = "_kept"
 """BOOLEAN: true for a row that was published before and stays; null for a computed one."""
 
 FILTERED_OUT = "_filtered_out"
 """BOOLEAN: true for a row that a filter leaves out: counted, not published; else null."""
 
-AUDIT_COLUMNS = (REJECT_REASON, REJECTED_LINE, FIELDS_SEEN, DUPLICATES, KEPT, FILTERED_OUT)
+AUDIT_COLUMNS = (
+    *(REJECT_REASON, REJECTED_LINE, FIELDS_SEEN, DUPLICATES, IDENTICAL, KEPT, FILTERED_OUT),
+)
 """All of them."""
 
 ENGINE_PREFIX = "_backfill_"

@@ -11,7 +11,7 @@ from backfill_assets.tables.orders import (
 )
 from backfill_assets.transforms.customer_orders import build_customer_orders
 from backfill_assets.transforms.raw_orders import build_raw_orders
-from backfill_assets.transforms.staging_orders import build_staging_orders
+from backfill_assets.transforms.staging_orders import build_counted_orders
 from backfill_engine import InputWindow, ParquetLanding, Upstream, table_asset
 
 _LANDING = ParquetLanding(
@@ -38,7 +38,7 @@ def staging_orders(window: InputWindow) -> DataFrame:
 
     A record that landed twice counts once. A line without its order holds the bucket back.
     """
-    return build_staging_orders(window.read(RAW_ORDERS, column="order_bucket"))
+    return build_counted_orders(window.read(RAW_ORDERS, column="order_bucket"))
 
 
 @table_asset(CUSTOMER_ORDERS, inputs=[Upstream(STAGING_ORDERS)])

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from backfill_engine.audit_columns import DUPLICATES, ENGINE_PREFIX
+from backfill_engine.audit_columns import DUPLICATES, ENGINE_PREFIX, IDENTICAL, LANDED_FILE
 
-_FOLLOWED = f"{ENGINE_PREFIX}followed"
+_SAID, _NEXT, _COUNTED = (f"{ENGINE_PREFIX}{name}" for name in ("said", "next", "counted"))
 
 
 def keep_latest(records: DataFrame, key: Sequence[str], order: Sequence[str]) -> DataFrame:
@@ -22,21 +22,32 @@ def keep_latest(records: DataFrame, key: Sequence[str], order: Sequence[str]) ->
         order: what is compared first.
 
     Returns:
-        The columns of `records`, and the audit column `_duplicates` BIGINT: how many records of the
-        same key this one replaced.
+        The columns of `records`, and two audit columns BIGINT: `_duplicates`, how many records of
+        the same key this one replaced, and `_identical`, how many of these say the same as the
+        record after them, but for `key`, `order` and the landed file.
     """
     others = [name for name in records.columns if name not in (*key, *order)]
+    values = [name for name in others if name != LANDED_FILE]
+    # Beside each value whether there is one, as the hash skips nulls.
+    said = F.xxhash64(*(part for name in values for part in (F.col(name), F.col(name).isNull())))
     ascending = Window.partitionBy(*key).orderBy(
         *(F.col(name).asc_nulls_first() for name in (*order, *others))
     )
+    up_to_row = ascending.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    # Both counts in one sum, as each further window would cost as much again: the records so far
+    # below, and in the upper 32 bits those that the next one repeats. Both windows go up, so that
+    # no engine holds all rows at once.
+    repeated = F.when(F.col(_NEXT) == F.col(_SAID), F.lit(1 << 32)).otherwise(F.lit(0))
     return (
-        records.withColumns(
+        records.withColumn(_SAID, said)
+        .withColumn(_NEXT, F.lead(_SAID).over(ascending))
+        .withColumn(_COUNTED, F.sum(repeated + 1).over(up_to_row))
+        .where(F.col(_NEXT).isNull())
+        .withColumns(
             {
-                # A number before it, in the same order, so that no engine holds all rows at once.
-                DUPLICATES: F.row_number().over(ascending).cast("bigint") - 1,
-                _FOLLOWED: F.lead(F.lit(1)).over(ascending),
+                DUPLICATES: F.col(_COUNTED).bitwiseAND(F.lit(0xFFFFFFFF)) - 1,
+                IDENTICAL: F.shiftright(_COUNTED, 32),
             }
         )
-        .where(F.col(_FOLLOWED).isNull())
-        .drop(_FOLLOWED)
+        .drop(_SAID, _NEXT, _COUNTED)
     )

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from backfill_assets.tables.flights import STAGING_FLIGHTS
 from backfill_assets.transforms.latest import keep_latest
-from backfill_engine.audit_columns import DUPLICATES
+from backfill_engine.audit_columns import DUPLICATES, IDENTICAL
 
 AIRPORTS_TIME_ZONE = "America/New_York"
 """All origins are New York's, and local times in the source are theirs."""
@@ -21,8 +21,8 @@ def build_staging_flights(raw: DataFrame) -> DataFrame:
         raw: columns of `RAW_FLIGHTS`.
 
     Returns:
-        The columns of `STAGING_FLIGHTS`, and the audit column `_duplicates`; records that landed
-        before their flight date are not in it.
+        The columns of `STAGING_FLIGHTS`, and the audit columns `_duplicates` and `_identical`;
+        records that landed before their flight date are not in it.
     """
     landed = raw.where(F.col("landing_date") >= F.col("flight_date"))
     latest = keep_latest(landed, STAGING_FLIGHTS.natural_key, ("landing_date", "source_file"))
@@ -49,4 +49,5 @@ def build_staging_flights(raw: DataFrame) -> DataFrame:
         "landing_date",
         "source_file",
         DUPLICATES,
+        IDENTICAL,
     )

@@ -5,21 +5,27 @@ from pyspark.sql import functions as F
 
 from backfill_assets.tables.orders import LINE, ORDER, RAW_ORDERS, STAGING_ORDERS
 from backfill_assets.transforms.latest import keep_latest
-from backfill_engine.audit_columns import DUPLICATES
+from backfill_engine.audit_columns import DUPLICATES, IDENTICAL
 
 _KEY = ("order_bucket", "order_key")
 _RECORD_KEY = (*_KEY, "record", "line_number")
 
 
 def build_staging_orders(raw: DataFrame) -> DataFrame:
+    """Builds the columns of `STAGING_ORDERS` only, as `build_counted_orders` does."""
+    return build_counted_orders(raw).select(*STAGING_ORDERS.column_names)
+
+
+def build_counted_orders(raw: DataFrame) -> DataFrame:
     """Puts orders together; of a record that landed twice the greater by its columns counts.
 
     Args:
         raw: columns of `RAW_ORDERS`.
 
     Returns:
-        The columns of `STAGING_ORDERS`. Lines without an order and orders without a line make no
-        row: what they lack shows in the sum of `records`.
+        The columns of `STAGING_ORDERS`, and the audit columns `_duplicates` and `_identical`. Lines
+        without an order and orders without a line make no row: what they lack shows in the sum of
+        `records`.
     """
     records = keep_latest(raw.select(*RAW_ORDERS.column_names), _RECORD_KEY, ())
     is_order, is_line = F.col("record") == ORDER, F.col("record") == LINE
@@ -36,6 +42,7 @@ def build_staging_orders(raw: DataFrame) -> DataFrame:
         F.count_if(is_line & (F.col("return_flag") == "R")).alias("returned_lines"),
         F.count_if(is_late).alias("late_lines"),
         F.sum(F.col(DUPLICATES) + 1).alias("records"),
+        *(F.sum(name).alias(name) for name in (DUPLICATES, IDENTICAL)),
     )
     # Summed up in hundredths of a cent and rounded last, half up.
     rounded = F.col("net_hundredths") + 50
@@ -43,5 +50,5 @@ def build_staging_orders(raw: DataFrame) -> DataFrame:
     return (
         orders.where((F.col("orders") > 0) & (F.col("lines") > 0))
         .withColumn("net_cents", net_cents)
-        .select(*STAGING_ORDERS.column_names)
+        .select(*STAGING_ORDERS.column_names, DUPLICATES, IDENTICAL)
     )

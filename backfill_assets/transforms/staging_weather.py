@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from backfill_assets.tables.weather import FASTEST_WIND, MEASURED, STAGING_WEATHER, STATIONS
 from backfill_assets.transforms.latest import keep_latest
-from backfill_engine.audit_columns import DUPLICATES
+from backfill_engine.audit_columns import DUPLICATES, IDENTICAL
 
 
 def build_staging_weather(raw: DataFrame, days: DataFrame) -> DataFrame:
@@ -19,7 +19,8 @@ def build_staging_weather(raw: DataFrame, days: DataFrame) -> DataFrame:
         days: `weather_date` DATE, the days to make; one row each.
 
     Returns:
-        The columns of `STAGING_WEATHER`: for each day 24 rows a station.
+        The columns of `STAGING_WEATHER`, and the audit columns `_duplicates` and `_identical`: for
+        each day 24 rows a station.
     """
     midnight = F.col("weather_date").cast("timestamp")
     last = midnight + F.make_dt_interval(hours=F.lit(23))
@@ -40,5 +41,5 @@ def build_staging_weather(raw: DataFrame, days: DataFrame) -> DataFrame:
         hours.join(reports, ["origin", "hour"], "left")
         .withColumn("reports", F.coalesce("reports", F.lit(0)))
         .withColumns(possible)
-        .select(*STAGING_WEATHER.column_names)
+        .select(*STAGING_WEATHER.column_names, DUPLICATES, IDENTICAL)
     )

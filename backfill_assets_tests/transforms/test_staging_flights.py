@@ -10,7 +10,7 @@ from pyspark.testing import assertDataFrameEqual
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
 from backfill_assets.transforms.staging_flights import build_staging_flights
 from backfill_assets_tests.transforms.frames import build_frame, list_types
-from backfill_engine.audit_columns import DUPLICATES
+from backfill_engine.audit_columns import DUPLICATES, IDENTICAL
 
 DAY = dt.date(2013, 1, 1)
 RECORD: dict[str, Any] = {
@@ -54,7 +54,8 @@ def after(days: int) -> dt.date:
 
 def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
     staged = build_staging_flights(build_raw(spark, {}))
-    assert staged.dtypes == [*list_types(STAGING_FLIGHTS), (DUPLICATES, "bigint")]
+    counted = [(DUPLICATES, "bigint"), (IDENTICAL, "bigint")]
+    assert staged.dtypes == [*list_types(STAGING_FLIGHTS), *counted]
     (row,) = staged.collect()
     kept = set(STAGING_FLIGHTS.column_names) - {"scheduled_departure", "cancelled"}
     assert {name: row[name] for name in kept} == {name: RECORD[name] for name in kept}
@@ -92,6 +93,28 @@ def test_replaced_records_are_counted(spark: SparkSession) -> None:
         {"flight": 2},
     )
     assert {row.flight: row[DUPLICATES] for row in rows} == {1: 2, 2: 0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "dropped", "identical"),
+    [
+        ([{}], 0, 0),
+        ([{}, {}, {}], 2, 2),
+        # The same of another day or file; and back to what was said first.
+        ([{}, {"landing_date": after(1)}, {"source_file": "flights/b.json"}], 2, 2),
+        ([{}, {"landing_date": after(1), "dest": "ORD"}, {"landing_date": after(2)}], 2, 0),
+        ([{}, {}, {"landing_date": after(1), "dest": "ORD"}], 2, 1),
+        ([{"dest": "DFW"}, {"dest": "ORD"}, {"dest": "ORD"}, {"dest": None}], 3, 1),
+        # Equal but for where there is no value.
+        ([{"dep_time": None, "sched_dep_time": 5}, {"dep_time": 5, "sched_dep_time": None}], 1, 0),
+        ([{"dep_time": None}, {"dep_time": None}], 1, 1),
+    ],
+)
+def test_replaced_records_that_say_the_same_are_told_from_older_ones(
+    spark: SparkSession, changes: list[dict[str, Any]], dropped: int, identical: int
+) -> None:
+    (row,) = stage(spark, *changes)
+    assert (row[DUPLICATES], row[IDENTICAL]) == (dropped, identical)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from backfill_assets.tables.orders import LINE, ORDER, ORDER_BUCKETS, RAW_ORDERS, STAGING_ORDERS
-from backfill_assets.transforms.staging_orders import build_staging_orders
+from backfill_assets.transforms.staging_orders import build_counted_orders, build_staging_orders
 from backfill_assets_tests.transforms.frames import build_frame, list_types
+from backfill_engine.audit_columns import DUPLICATES, IDENTICAL
 
 Record = dict[str, Any]
 
@@ -117,6 +118,16 @@ def test_records_that_landed_again_count_in_records_only(spark: SparkSession) ->
     ((_, row),) = staged.items()
     assert (row["net_cents"], row["total_cents"], row["lines"]) == (200, 1_000, 2)
     assert (row["late_lines"], row["returned_lines"], row["records"]) == (1, 1, 10)
+
+
+def test_records_that_landed_again_are_told_from_other_versions(spark: SparkSession) -> None:
+    raw = build_raw(
+        spark,
+        *(order(1), order(1, source_file="orders/b"), order(1, order_status="P")),
+        *(line(1, 1), line(1, 1), line(1, 2), line(1, 2, price_cents=99)),
+    )
+    (row,) = build_counted_orders(raw).collect()
+    assert (row.records, row[DUPLICATES], row[IDENTICAL]) == (7, 4, 2)
 
 
 def test_net_is_rounded_half_up_once_and_last(spark: SparkSession) -> None:

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from backfill_assets.tables.weather import MEASURED, RAW_WEATHER, STAGING_WEATHER, STATIONS
 from backfill_assets.transforms.staging_weather import build_staging_weather
 from backfill_assets_tests.transforms.frames import build_frame, list_types
+from backfill_engine.audit_columns import DUPLICATES, IDENTICAL
 from backfill_engine_tests.transforms.instants import collect_in_utc
 
 DAY = dt.date(2013, 3, 10)
@@ -42,7 +43,8 @@ def build_days(spark: SparkSession, *days: dt.date) -> DataFrame:
 
 
 def collect_hours(raw: DataFrame, *days: dt.date) -> dict[Key, dict[str, Any]]:
-    rows = collect_in_utc(build_staging_weather(raw, build_days(raw.sparkSession, *days)))
+    staged = build_staging_weather(raw, build_days(raw.sparkSession, *days))
+    rows = collect_in_utc(staged.select(*STAGING_WEATHER.column_names))
     hours = {(row["origin"], row["hour"]): row for row in rows}
     assert len(hours) == len(rows)
     return hours
@@ -62,7 +64,19 @@ def missing(origin: str, number: int) -> dict[str, Any]:
 
 def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
     staged = build_staging_weather(build_raw(spark, report(0)), build_days(spark, DAY))
-    assert staged.dtypes == list_types(STAGING_WEATHER)
+    counted = [(DUPLICATES, "bigint"), (IDENTICAL, "bigint")]
+    assert staged.dtypes == [*list_types(STAGING_WEATHER), *counted]
+
+
+def test_reports_that_were_replaced_are_counted(spark: SparkSession) -> None:
+    raw = build_raw(
+        spark,
+        *(report(1), report(1), report(1, file="b"), report(1, file="c", temp=50.0)),
+        *(report(2), report(2, file="b")),
+    )
+    staged = build_staging_weather(raw, build_days(spark, DAY)).where(f"{DUPLICATES} > 0")
+    rows = {row.hour.hour: (row[DUPLICATES], row[IDENTICAL]) for row in staged.collect()}
+    assert rows == {1: (3, 2), 2: (1, 1)}
 
 
 def test_day_without_reports_has_all_its_hours(spark: SparkSession) -> None:

@@ -13,6 +13,7 @@ from backfill_engine.audit_columns import (
     FIELD_SEPARATOR,
     FIELDS_SEEN,
     FILTERED_OUT,
+    IDENTICAL,
     KEPT,
     REJECT_REASON,
 )
@@ -36,6 +37,7 @@ _COUNTS = {
     "kept": (KEPT, f"count_if({KEPT})"),
     "filtered_out": (FILTERED_OUT, f"count_if({FILTERED_OUT})"),
     "duplicates_dropped": (DUPLICATES, f"sum({DUPLICATES})"),
+    "identical_dropped": (IDENTICAL, f"sum({IDENTICAL})"),
 }
 """By field of `PartitionMeasures`: the audit column that it takes, and its SQL."""
 

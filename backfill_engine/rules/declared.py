@@ -219,8 +219,27 @@ KEYS_ARE_UNIQUE = FindingName(
 )
 
 
+DROPPED_AS_IDENTICAL = FindingName(
+    "dropped_as_identical",
+    Check.VALID,
+    meaning="records dropped, per 1,000 of the source, as the next of their key says the same",
+    bound="none",
+    cure="if they are many, ask the source why it sends records again",
+)
+
+DROPPED_AS_OLDER = FindingName(
+    "dropped_as_older",
+    Check.VALID,
+    meaning="records dropped, per 1,000 of the source, as the next of their key says otherwise",
+    bound="none",
+    cure="nothing: the source corrected them",
+)
+
+
 class UniqueKeys(Rule, check=Check.VALID):
     """Demands that no two rows have the same natural key: `keys_are_unique`.
+
+    Of a transform that keeps one record of each key it counts, too, what that dropped.
 
     Attributes:
         columns: of the natural key; empty where rows may repeat.
@@ -229,10 +248,21 @@ class UniqueKeys(Rule, check=Check.VALID):
     columns: tuple[str, ...]
 
     def judge(self, subject: Subject) -> Findings:
-        """Judges the duplicates per 1,000 rows, which are counted whatever the rules."""
+        """Judges the duplicates per 1,000 rows; those dropped are counted and pass."""
         if not self.columns:
             return
-        duplicates, rows = subject.measured.key_duplicates, subject.measured.rows
+        measured = subject.measured
+        duplicates, rows = measured.key_duplicates, measured.rows
         per_1000 = 1000 * duplicates / rows if rows else 0.0
         bound = f"0 duplicates of ({', '.join(self.columns)}) per 1,000 rows"
         yield Finding(KEYS_ARE_UNIQUE, per_1000, bound, Outcome.of(failed=duplicates > 0))
+        if measured.identical_dropped is None:
+            return
+        records = subject.source_records or measured.computed + measured.duplicates_dropped
+        older = measured.duplicates_dropped - measured.identical_dropped
+        for name, dropped in (
+            (DROPPED_AS_IDENTICAL, measured.identical_dropped),
+            (DROPPED_AS_OLDER, older),
+        ):
+            bound = f"none: {dropped:,} of {records:,} records"
+            yield Finding(name, 1000 * dropped / records if records else 0.0, bound, Outcome.PASSED)

@@ -25,7 +25,9 @@ class PartitionMeasures:
         rejects_before_first: those of them whose reason is `BEFORE_FIRST_PARTITION`.
         kept: rows of these that were published before and stay.
         filtered_out: computed rows that a filter leaves out.
-        duplicates_dropped: source records that a later version of the same row replaced.
+        duplicates_dropped: source records that another record of the same row replaced.
+        identical_dropped: those of them that say the same as the record after them; None where
+            the transform doesn't tell.
         key_duplicates: rows whose natural key another row has too, beyond the first.
         figures: what the rules asked for (`Rule.build_aggregates`): numbers, and arrays as tuples;
             0 for null. Empty for a partition without rows.
@@ -40,6 +42,7 @@ class PartitionMeasures:
     kept: int = 0
     filtered_out: int = 0
     duplicates_dropped: int = 0
+    identical_dropped: int | None = None
     key_duplicates: int = 0
     figures: Mapping[Figure, Any] = field(default_factory=dict)
     fields_seen: frozenset[str] | None = None

@@ -6,11 +6,13 @@ import math
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from backfill_engine.audit_columns import (
     DUPLICATES,
     FIELD_SEPARATOR,
     FIELDS_SEEN,
+    IDENTICAL,
     REJECT_REASON,
 )
 from backfill_engine.quality.measures import measure_partitions
@@ -122,6 +124,16 @@ def test_rows_that_share_a_key_are_counted_beyond_the_first(spark: SparkSession)
     rows = build_rows(DAYS[:2], "x", ids=3) + 2 * build_rows(DAYS[:1], "y", ids=1)
     measures = measure_partitions(build_frame(spark, rows), READINGS, DAYS)
     assert [measured.key_duplicates for measured in measures.values()] == [2, 0, 0]
+
+
+def test_dropped_records_are_summed_up_where_the_transform_tells_them(spark: SparkSession) -> None:
+    frame = build_frame(spark, build_rows(DAYS[:2], "x", ids=3))
+    (plain, _, _) = measure_partitions(frame, READINGS, DAYS).values()
+    assert (plain.duplicates_dropped, plain.identical_dropped) == (0, None)
+    counted = frame.withColumns({DUPLICATES: F.col("id") + 2, IDENTICAL: F.col("id")})
+    first, _, third = measure_partitions(counted, READINGS, DAYS).values()
+    assert (first.duplicates_dropped, first.identical_dropped) == (9, 3)
+    assert third == NOTHING
 
 
 VALUES = Values("delay", -10, 10)

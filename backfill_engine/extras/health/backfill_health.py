@@ -32,7 +32,7 @@ from backfill_engine.extras.health.outcomes import (
     find_quantile,
     list_outcomes,
 )
-from backfill_engine.extras.health.table_health import TableHealth, describe_tables
+from backfill_engine.extras.health.table_health import DUPLICATES, TableHealth, describe_tables
 from backfill_engine.extras.pages import Section, plot, render_page, write_page
 from backfill_engine.orchestration.due.due_partitions import Memory, describe_landed_beyond
 from backfill_engine.orchestration.instance.own_runs import OWN_STEP
@@ -48,6 +48,7 @@ from backfill_engine.settings import MOST_DAYS
 from backfill_engine.tables.declarations import Table
 
 NOTHING_IS_DUE = "nothing_is_due"
+SOURCE_AGREES = "last_reconciliation_agrees"
 _LISTED = 20
 _RECONCILIATIONS = 30
 
@@ -112,6 +113,11 @@ def build_backfill_health(catalog: Catalog) -> AssetsDefinition:
                     "counts."
                 ),
             ),
+            AssetCheckSpec(
+                SOURCE_AGREES,
+                asset=key,
+                description="Did each partition that `reconcile` compared last agree?",
+            ),
             *(
                 AssetCheckSpec(
                     name_lag_check(table),
@@ -135,7 +141,9 @@ def build_backfill_health(catalog: Catalog) -> AssetsDefinition:
             now = dt.datetime.now(tz=dt.UTC)
             tables = describe_tables(catalog, context.instance, lakehouse)
             outcomes = list_outcomes(warehouse, since=now - dt.timedelta(days=config.days))
-            reconciled = find_reconciliations(context.instance, most=_RECONCILIATIONS)
+            reconciled = find_reconciliations(
+                context.instance, catalog.prefix("reconcile"), most=_RECONCILIATIONS
+            )
             work = find_run_requests(
                 catalog,
                 context.instance,
@@ -156,6 +164,7 @@ def build_backfill_health(catalog: Catalog) -> AssetsDefinition:
             },
             check_results=[
                 _judge_work(catalog, work, beyond),
+                _judge_reconciliation(reconciled),
                 *(
                     _judge_lag(table, health, settings.max_lag_days)
                     for table, health in zip(catalog.tables, tables, strict=True)
@@ -176,10 +185,12 @@ def _build_sections(
     return [
         Section(
             "Tables",
-            head=("table", "published", "failed", "duplicates per 1,000", "next", "behind"),
+            "Of landed duplicates, the most of any published partition; blank where not counted.",
+            head=("table", "published", "failed", *DUPLICATES.values(), "next", "behind"),
             rows=[
                 (
-                    *(health.table, health.published, health.failed, health.duplicates),
+                    *(health.table, health.published, health.failed),
+                    *(_write_figure(health.duplicates.get(name)) for name in DUPLICATES),
                     health.fault or (health.lag.next_key if health.lag else "no watermark"),
                     f"{health.lag.behind:g} {health.lag.unit}" if health.lag else "",
                 )
@@ -241,6 +252,10 @@ def _count_partitions(outcomes: Sequence[Outcome]) -> list[dict[str, str | int]]
     ]
 
 
+def _write_figure(figure: float | None) -> str:
+    return "" if figure is None else f"{figure:,.2f}"
+
+
 def _write(moment: dt.datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M}"
 
@@ -257,8 +272,10 @@ def _describe(
         "partitions failed": sum(run.failed for run in outcomes),
         "partitions changed": sum(run.changed for run in outcomes),
         "rows in changed partitions": sum(run.changed_rows for run in outcomes),
-        "duplicates per 1,000 rows": max((health.duplicates for health in tables), default=0.0),
     }
+    for name, words in DUPLICATES.items():
+        if told := [health.duplicates[name] for health in tables if name in health.duplicates]:
+            figures[words] = max(told)
     for health in tables:
         figures[f"{health.table} failed now"] = health.failed
         if health.lag:
@@ -288,6 +305,23 @@ def _judge_lag(table: Table, health: TableHealth, bound: float) -> AssetCheckRes
             f"{lag.last_key}; bound: {bound:g}"
         ),
         metadata={"behind": lag.behind, "bound": bound, "next": lag.next_key},
+    )
+
+
+def _judge_reconciliation(newest_first: Sequence[Reconciliation]) -> AssetCheckResult:
+    if not newest_first:
+        words = "no reconciliation has run"
+        return AssetCheckResult(passed=True, check_name=SOURCE_AGREES, description=words)
+    last = newest_first[0]
+    return AssetCheckResult(
+        passed=not last.different,
+        check_name=SOURCE_AGREES,
+        severity=AssetCheckSeverity.WARN,
+        description=(
+            f"{last.different:,} of {last.compared:,} partitions differed; run {last.run_id[:8]}, "
+            f"ended {_write(last.ended_at)} UTC"
+        ),
+        metadata={"different": last.different, "partitions": last.compared},
     )
 
 

@@ -4,7 +4,8 @@ Told by watermarks, logs and Dagster's states; no JVM.
 """
 
 import datetime as dt
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from dagster import AssetPartitionStatus, DagsterInstance
 
@@ -22,9 +23,20 @@ from backfill_engine.orchestration.instance.partition_definitions import (
 from backfill_engine.publishing.inputs import list_landing
 from backfill_engine.publishing.statements import read_result
 from backfill_engine.resources import LakehouseResource
-from backfill_engine.rules.declared import KEYS_ARE_UNIQUE
+from backfill_engine.rules.declared import (
+    DROPPED_AS_IDENTICAL,
+    DROPPED_AS_OLDER,
+    KEYS_ARE_UNIQUE,
+)
 from backfill_engine.rules.verdicts import Check
 from backfill_engine.tables.declarations import Table
+
+DUPLICATES = {
+    DROPPED_AS_IDENTICAL: "dropped as identical per 1,000 records",
+    DROPPED_AS_OLDER: "dropped as older per 1,000 records",
+    KEYS_ARE_UNIQUE: "duplicates kept per 1,000 rows",
+}
+"""What becomes of landed duplicates, in words, by the finding that counts them."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +87,8 @@ class TableHealth:
         table: `layer/name`.
         published: partitions.
         failed: partitions that Dagster shows failed: withheld, or their step ended before them.
-        duplicates: rows per 1,000 whose natural key another has too, the most of any partition.
+        duplicates: the most of any published partition, by the names of `DUPLICATES`; without those
+            that no commit tells, as of older ones.
         lag: of its watermark; None if no incremental run has processed it.
         fault: why this can't be told, all of it then being 0; empty if it can.
     """
@@ -83,7 +96,7 @@ class TableHealth:
     table: str
     published: int = 0
     failed: int = 0
-    duplicates: float = 0.0
+    duplicates: Mapping[str, float] = field(default_factory=dict)
     lag: Lag | None = None
     fault: str = ""
 
@@ -153,12 +166,10 @@ def _count_failed(instance: DagsterInstance, table: Table) -> int:
     return sum(status is AssetPartitionStatus.FAILED for status in statuses.values())
 
 
-def _find_duplicates(log: TableLog) -> float:
-    """Finds the most duplicates per 1,000 rows that a publish was let pass with."""
-    findings = (
-        finding
-        for publish in log.publishes.values()
-        for finding in read_result(publish).verdict.findings.get(Check.VALID, ())
-    )
-    repeated = (finding.value or 0.0 for finding in findings if finding.rule == KEYS_ARE_UNIQUE)
-    return max(repeated, default=0.0)
+def _find_duplicates(log: TableLog) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for publish in log.publishes.values():
+        for finding in read_result(publish).verdict.findings.get(Check.VALID, ()):
+            if finding.rule in DUPLICATES and finding.value is not None:
+                found[finding.rule] = max(finding.value, found.get(finding.rule, 0.0))
+    return found

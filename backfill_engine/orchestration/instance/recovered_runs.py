@@ -143,12 +143,14 @@ def note_reconciliation(
     instance.add_run_tags(run_id, tags)
 
 
-def find_reconciliations(instance: DagsterInstance, *, most: int) -> list[Reconciliation]:
-    """Finds the last ones that ended, newest first."""
+def find_reconciliations(
+    instance: DagsterInstance, job_name: str, *, most: int
+) -> list[Reconciliation]:
+    """Finds the last ones of a job that ended, newest first."""
     found: list[Reconciliation] = []
     cursor: str | None = None
     while len(found) < most:
-        records = instance.get_run_records(RunsFilter(job_name="reconcile"), most, cursor=cursor)
+        records = instance.get_run_records(RunsFilter(job_name=job_name), most, cursor=cursor)
         found += [
             Reconciliation(
                 dt.datetime.fromtimestamp(record.end_time, tz=dt.UTC),

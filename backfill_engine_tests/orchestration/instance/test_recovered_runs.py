@@ -17,5 +17,8 @@ def test_runs_that_compared_nothing_hide_no_reconciliation() -> None:
             if different is not None:
                 note_reconciliation(instance, run.run_id, compared=9, different=different)
             instance.report_run_failed(run)
-        assert [run.different for run in find_reconciliations(instance, most=2)] == [3, 2]
-        assert [run.different for run in find_reconciliations(instance, most=30)] == [3, 2, 1]
+        last_two = find_reconciliations(instance, "reconcile", most=2)
+        assert [run.different for run in last_two] == [3, 2]
+        of_all = find_reconciliations(instance, "reconcile", most=30)
+        assert [run.different for run in of_all] == [3, 2, 1]
+        assert find_reconciliations(instance, "acme_reconcile", most=30) == []
