@@ -1,4 +1,4 @@
-"""Columns that are null far more often than they use to be, in tables that declare nothing of it."""
+"""Columns that are null far more often than they use to be, in tables that declare none of it."""
 
 import pytest
 
