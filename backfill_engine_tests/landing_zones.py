@@ -48,5 +48,12 @@ def blank_carriers(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def double_distances(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A fault that only the drift of a column shows."""
-    return [{**record, "distance": record["distance"] * 2} for record in records]
+    """A fault that only the drift of columns shows: planes that fly twice as far, and longer."""
+    return [
+        {
+            **record,
+            "distance": record["distance"] * 2,
+            "air_time": record["air_time"] and record["air_time"] + record["distance"] // 8,
+        }
+        for record in records
+    ]

@@ -8,7 +8,16 @@ from backfill_assets.tables.flights import LATE_MINUTES
 # As a module: a name of a table here would make it one of this pipeline.
 from backfill_assets.tables.owners import OWNERS
 from backfill_engine import Column, Table, required
-from backfill_engine.rules import Agreement, Drift, Nulls, Reconciled, RowCount, Values, Variation
+from backfill_engine.rules import (
+    Agreement,
+    Drift,
+    Nulls,
+    NullSpike,
+    Reconciled,
+    RowCount,
+    Values,
+    Variation,
+)
 
 _FEATURES = tuple(
     column
@@ -79,14 +88,14 @@ TRAINING_EXAMPLES = Table(
         Nulls("hour", at_most=0.01),
         # Diverted flights: at most 4 % of a day's.
         Nulls("arr_delay", at_most=0.2),
+        # The first day of the data has no features.
+        NullSpike(columns=("features_date", *FEATURE_NAMES), rise=1),
         Values("late_share_7d", 0, 1),
         # No feature may know the flight's own day.
-        Agreement("features_date", "features_date < flight_date", at_most=0.0, only_warns=""),
+        Agreement("features_date", "features_date < flight_date", at_most=0.0),
         # A carrier's first flight from an airport has none: at most 0.7 % of a day's.
-        Agreement(
-            "flights_7d", "features_date IS NULL OR flights_7d IS NOT NULL", 0.05, only_warns=""
-        ),
-        Agreement("late", f"late <=> (arr_delay > {LATE_MINUTES})", at_most=0.0, only_warns=""),
+        Agreement("flights_7d", "features_date IS NULL OR flights_7d IS NOT NULL", 0.05),
+        Agreement("late", f"late <=> (arr_delay > {LATE_MINUTES})", at_most=0.0),
         Variation("arr_delay"),
         Variation("mean_dep_delay_7d"),
     ),

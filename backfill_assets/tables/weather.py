@@ -2,11 +2,13 @@
 
 from backfill_assets.tables.flights import (
     AIRPORTS,
+    CANCELLED_RISE,
     CARRIERS,
     DELAY_DRIFT,
     DELAY_EDGES,
     DELAYS_SWING,
     ROWS_TO_MEDIAN,
+    STORMS_CANCEL,
 )
 from backfill_assets.tables.owners import OWNERS
 from backfill_engine import Column, Table, required
@@ -15,6 +17,7 @@ from backfill_engine.rules import (
     Agreement,
     Drift,
     Nulls,
+    NullSpike,
     Reconciled,
     Rejects,
     RowCount,
@@ -66,6 +69,8 @@ MEASURED_RULES = (
     ),
     Agreement("wind_gust", "wind_gust >= wind_speed"),
     Values("pressure", 870, 1_085, only_warns="no feature reads it"),
+    # On some days there are no gusts, or a station tells no pressure.
+    NullSpike(columns=("wind_gust", "pressure"), rise=1),
     *(
         Variation(column)
         for column in ("temp", "dewp", "humid", "wind_dir", "wind_speed", "pressure")
@@ -120,6 +125,8 @@ STAGING_WEATHER = Table(
             "observed_at", at_most=0.3, only_warns="a station that is silent for a day is a third"
         ),
         Nulls("temp", at_most=0.5),
+        # Missing hours, too, and a silent station.
+        NullSpike(rise=0.35),
         *MEASURED_RULES,
     ),
 )
@@ -156,6 +163,7 @@ DEPARTURE_CONDITIONS = Table(
             f" AND scheduled_departure < observed_at + INTERVAL {AS_OF_HOURS} HOURS",
         ),
         *MEASURED_RULES,
+        NullSpike(columns=("dep_delay",), rise=CANCELLED_RISE, only_warns=STORMS_CANCEL),
         Drift("origin", AIRPORTS),
         Drift("carrier", CARRIERS),
         Drift("dep_delay", DELAY_EDGES, warn=DELAY_DRIFT, only_warns=DELAYS_SWING),

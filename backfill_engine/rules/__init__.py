@@ -6,7 +6,7 @@ question:
 - `partition_is_complete`: RowCount, Reconciled; and of every table, Emptied, Shrink, LandedFiles,
   LandedRecords
 - `partition_is_valid`: Rejects, Nulls, Values, Agreement, Variation; and of every table,
-  SomeAccepted, RequiredColumns, UniqueKeys, DeclaredFields, TextLengths
+  SomeAccepted, RequiredColumns, UniqueKeys, DeclaredFields, TextLengths, NullSpike
 - `partition_is_stable`: Drift
 
 A failed rule that blocks withholds the partition; one that doesn't is a warning. What each may
@@ -16,6 +16,7 @@ what is to be measured is SQL text, and what was measured is plain data.
 
 from backfill_engine.rules.column_rules import Agreement as Agreement
 from backfill_engine.rules.column_rules import Nulls as Nulls
+from backfill_engine.rules.column_rules import NullSpike as NullSpike
 from backfill_engine.rules.column_rules import Values as Values
 from backfill_engine.rules.column_rules import Variation as Variation
 from backfill_engine.rules.count_rules import Reconciled as Reconciled

@@ -1,12 +1,19 @@
 """Judges the values of a column: missing, possible, not all the same, in agreement with others."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import sqlglot
 from sqlglot import exp
 
 from backfill_engine.rules.finding_names import FindingName
-from backfill_engine.rules.measured import MIN_PARTITIONS, NULLS
+from backfill_engine.rules.measured import (
+    MIN_PARTITIONS,
+    NOT_MEASURED,
+    NULLS,
+    NULLS_OF_MANY,
+    Typical,
+)
 from backfill_engine.rules.rule import (
     NUMBERS,
     Aggregates,
@@ -70,11 +77,102 @@ class Nulls(Rule, check=Check.VALID):
             if partitions < MIN_PARTITIONS:
                 bound += f", no baseline ({partitions} partitions)"
             elif median + self.spike < limit:
-                limit = median + self.spike
-                bound = f"at most {limit:.4g}, {self.spike} above the median of {partitions}"
+                limit, bound = _bound_rise(Typical(median, partitions), self.spike)
         share = subject.measured.figures.get((NULLS, self.column), 0) / rows
         outcome = Outcome.of(failed=share > limit, blocking=not self.only_warns)
         yield Finding(name, share, add_reason(bound, self.only_warns), outcome)
+
+
+def _bound_rise(typical: Typical, rise: float) -> tuple[float, str]:
+    """Finds the largest share of nulls that is no spike, and says it in words."""
+    limit = typical.median + rise
+    return limit, f"at most {limit:.4g}, {rise} above the median of {typical.partitions}"
+
+
+NULL_SPIKE = FindingName(
+    "null_spike",
+    Check.VALID,
+    meaning="share of the rows without a value in the column, where it is beyond the bound",
+    bound="`rise`, 0.25, above the baseline's median, in partitions of `at_least` rows, 50",
+    cure=(
+        "look for a field that was renamed or dropped at the source; if the column is null by "
+        "nature, declare `NullSpike(columns=…, rise=…)`"
+    ),
+)
+
+
+class NullSpike(Rule, check=Check.VALID, kw_only=True):
+    """Bounds the rise of the share of nulls in each column above its own: `null_spike(column)`.
+
+    Every table has it, for all columns that may be null and that neither `Nulls` nor another
+    `NullSpike` of the table names.
+
+    Attributes:
+        columns: which it is about; none are all the others.
+        rise: bound of the increase over the baseline's median share; 1 to not compare.
+        at_least: rows of a partition that is judged and compared with. Where half is null by
+            nature, chance alone brings one in 6,500 partitions of 50 rows beyond the bound, and one
+            in 170 of 20.
+        only_warns: why a failure only warns; empty if it withholds.
+    """
+
+    columns: tuple[str, ...] = ()
+    rise: float = 0.25
+    at_least: int = 50
+    only_warns: str = ""
+
+    @property
+    def columns_needed(self) -> Mapping[str, Collection[str]]:
+        """Names the columns."""
+        return dict.fromkeys(self.columns, ())
+
+    def build_aggregates(self, rows: RowConditions) -> Aggregates:
+        """Counts the nulls of each column; of few rows not, so that no commit keeps that."""
+        if self.rise >= 1:
+            return {}
+        enough = f"count_if({rows.to_publish}) >= {self.at_least}"
+        return {
+            (NULLS_OF_MANY, column): f"CASE WHEN {enough} THEN {nulls} ELSE {NOT_MEASURED} END"
+            for column in self.columns
+            for nulls in [rows.count(f"{quote_name(column)} IS NULL")]
+        }
+
+    def judge(self, subject: Subject) -> Findings:
+        """Judges the columns' shares of the rows to publish; finds only what is beyond the bound.
+
+        Where profiles were lost, one finding says so for all columns.
+        """
+        rows, baseline = subject.measured.rows, subject.baseline
+        if rows < self.at_least or self.rise >= 1:
+            return
+        for column in self.columns:
+            name, blocking = NULL_SPIKE.of(column), not self.only_warns
+            typical = baseline.find_typical_null_share(column)
+            if typical.partitions < MIN_PARTITIONS:
+                if baseline.is_lost:
+                    yield subject.without_baseline(name, typical.partitions, blocking=blocking)
+                    return
+                continue
+            limit, bound = _bound_rise(typical, self.rise)
+            share = subject.measured.figures.get((NULLS_OF_MANY, column), 0) / rows
+            if share > limit:
+                outcome = Outcome.of(failed=True, blocking=blocking)
+                yield Finding(name, share, add_reason(bound, self.only_warns), outcome)
+
+
+def add_null_spike(rules: Sequence[Rule], nullable: Iterable[str]) -> tuple[Rule, ...]:
+    """Completes the rules of a table by a `NullSpike` of the columns that none of them names.
+
+    Args:
+        rules: as declared; a `NullSpike` that names no columns says the bounds of these.
+        nullable: the columns that may be null.
+    """
+    named = {rule.column for rule in rules if isinstance(rule, Nulls)}
+    named.update(name for rule in rules if isinstance(rule, NullSpike) for name in rule.columns)
+    others = tuple(name for name in nullable if name not in named)
+    general = [rule for rule in rules if isinstance(rule, NullSpike) and not rule.columns]
+    added = [replace(rule, columns=others) for rule in general or [NullSpike()] if others]
+    return (*added, *(rule for rule in rules if rule not in general))
 
 
 VALUES = FindingName(
@@ -141,7 +239,7 @@ class Variation(Rule, check=Check.VALID):
 
     column: str
     at_least: int = 20
-    only_warns: str = "values may well be alike"
+    only_warns: str = ""
 
     @property
     def columns_needed(self) -> Mapping[str, Collection[str]]:
@@ -191,7 +289,7 @@ class Agreement(Rule, check=Check.VALID):
     column: str
     condition: str
     at_most: float = 0.01
-    only_warns: str = "rows may well differ"
+    only_warns: str = ""
 
     @property
     def columns_needed(self) -> Mapping[str, Collection[str]]:

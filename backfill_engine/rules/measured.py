@@ -55,7 +55,9 @@ class PartitionMeasures:
 
     def profile(self) -> "PartitionProfile":
         """Extracts what later partitions are compared with."""
-        nulls, histograms = self._find_by_kind(NULLS), self._find_by_kind(BINS)
+        counts = {**self._find_by_kind(NULLS_OF_MANY), **self._find_by_kind(NULLS)}
+        nulls = {name: count for name, count in counts.items() if count != NOT_MEASURED}
+        histograms = self._find_by_kind(BINS)
         return PartitionProfile(self.rows, nulls, histograms, self.kept_bytes)
 
     @property
@@ -67,8 +69,12 @@ class PartitionMeasures:
         return {name: value for (kind, name), value in self.figures.items() if kind == wanted}
 
 
-NULLS, BINS = "nulls", "bins"
-"""Kinds of the figures that profiles keep: null values by column, histograms by their name."""
+NULLS, NULLS_OF_MANY, BINS = "nulls", "nulls_of_many", "bins"
+"""Kinds of the figures that profiles keep: null values by column, also those that are counted only
+where there are many rows, and histograms by their name."""
+
+NOT_MEASURED = -1
+"""Null values of a column in a partition with too few rows to compare others with."""
 
 
 @dataclass(frozen=True)

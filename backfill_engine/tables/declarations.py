@@ -11,6 +11,7 @@ from backfill_engine.errors import DeclarationError
 from backfill_engine.grains.dates import DAYS
 from backfill_engine.grains.grain import Grain
 from backfill_engine.grains.whole import WHOLE
+from backfill_engine.rules.column_rules import add_null_spike
 from backfill_engine.rules.count_rules import Reconciled, Rejects, Shrink
 from backfill_engine.rules.declared import (
     DeclaredFields,
@@ -168,8 +169,8 @@ class Table:
     def all_rules(self) -> tuple[Rule, ...]:
         """Lists the rules that follow from the declaration itself, then those that it names.
 
-        Rules `Shrink`, `Reconciled` and `Rejects` of its own take the places of those that every
-        table has.
+        Rules `Shrink`, `Reconciled`, `Rejects` and `NullSpike` of its own take the places of those
+        that every table has.
         """
         required_names = tuple(column.name for column in self.columns if not column.nullable)
         of_source = Emptied(empty=self.empty), LandedFiles()
@@ -193,7 +194,9 @@ class Table:
             if not any(isinstance(own, kind) for own in self.rules)
         )
         of_fields = DeclaredFields(self.max_new_fields)
-        return (*of_source, *of_counts, *of_columns, of_fields, *self.rules)
+        nullable = (column.name for column in self.columns if column.nullable)
+        own = add_null_spike(self.rules, nullable)
+        return (*of_source, *of_counts, *of_columns, of_fields, *own)
 
     def complete(self, types: Mapping[str, str]) -> "Table":
         """Returns the table with all of its columns, where it infers them; else the table itself.

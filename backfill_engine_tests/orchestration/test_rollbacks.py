@@ -3,6 +3,7 @@
 import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -145,7 +146,7 @@ def test_later_runs_of_the_same_partitions_are_not_undone_without_force(
 ) -> None:
     runs = []
     for minutes in (7, 8):
-        pipeline.zone.change(FIRST, lambda flight, m=minutes: {**flight, "arr_delay": m})
+        pipeline.zone.change(FIRST, partial(delay, minutes=minutes))
         runs.append(pipeline.run(RAW, first=FIRST, last=FIRST))
     before = read_log(pipeline.warehouse, RAW_FLIGHTS).version
     refused = roll_back(pipeline, before_run=runs[0].id)

@@ -69,14 +69,19 @@ class LandingZone:
         path.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
-def delay(flight: Flight) -> Flight:
-    """A change that no rule withholds."""
-    return {**flight, "arr_delay": 7}
+def delay(flight: Flight, minutes: int = 7) -> Flight:
+    """A change that no rule withholds: whatever arrives is so late."""
+    if flight["arr_time"] is None:
+        return flight
+    return {**flight, "arr_delay": minutes, "arr_time": _add_minutes(12, 0, minutes)}
 
 
 def double_distance(flight: Flight) -> Flight:
-    """As if miles had become something shorter: valid values, but another distribution."""
-    return {**flight, "distance": 2 * flight["distance"]}
+    """As if planes flew twice as far, and longer: valid values, but another distribution."""
+    far = {**flight, "distance": 2 * flight["distance"]}
+    if flight["air_time"] is not None:
+        far["air_time"] += flight["distance"] // 8
+    return far
 
 
 def build_landed(day: str) -> list[Flight]:

@@ -13,6 +13,7 @@ from backfill_engine.proof.certificates import Certificate, find_certificates, l
 from backfill_engine.proof.pages import VerifiedLine, build_title, render_certificate, render_lines
 from backfill_engine.proof.verification import verify_certificate
 from backfill_engine.publishing.publisher import Publisher
+from backfill_engine_tests.pipeline.landing_zone import delay
 from backfill_engine_tests.pipeline.running import (
     RAW,
     STAGING,
@@ -32,7 +33,7 @@ FIRST, BAD, LAST = list_days(4, 6)
 
 def run_with_a_bad_day(pipeline: Pipeline) -> FinishedRun:
     pipeline.zone.add_lines(BAD, *["{"] * 5)
-    pipeline.zone.change(FIRST, lambda flight: {**flight, "arr_delay": 7})
+    pipeline.zone.change(FIRST, delay)
     return pipeline.run(RAW, first=FIRST, last=LAST)
 
 
@@ -184,7 +185,7 @@ def read_errors(pipeline: Pipeline, run: FinishedRun) -> list[str]:
 
 def test_one_that_cannot_be_written_fails_nothing_that_is_published(pipeline: Pipeline) -> None:
     place = take_the_place(pipeline)
-    pipeline.zone.change(FIRST, lambda flight: {**flight, "arr_delay": 7})
+    pipeline.zone.change(FIRST, delay)
     run = pipeline.run(RAW, first=FIRST, last=LAST)
     assert run.success, run.message
     (error,) = read_errors(pipeline, run)

@@ -23,6 +23,7 @@ from backfill_engine.orchestration.runs.run_tags import LAUNCHED_BY_TAG, REASON_
 from backfill_engine.proof.certificates import Certificate
 from backfill_engine.proof.pages import VerifiedLine
 from backfill_engine.proof.verification import verify_run
+from backfill_engine_tests.pipeline.landing_zone import delay
 from backfill_engine_tests.pipeline.running import (
     RAW,
     STAGING,
@@ -82,7 +83,7 @@ def published_run(
 ) -> Iterator[tuple[Pipeline, str]]:
     root = tmp_path_factory.mktemp("forged")
     with copy_pipeline(published_root, root) as pipeline:
-        pipeline.zone.change(FIRST, lambda flight: {**flight, "arr_delay": 7})
+        pipeline.zone.change(FIRST, delay)
         for day in (BAD, ACCEPTED):
             pipeline.zone.add_lines(day, *["{"] * 5)
         accept = {"check": "partition_is_valid", "reason": "known", "partitions": [ACCEPTED]}

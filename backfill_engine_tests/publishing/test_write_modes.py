@@ -32,6 +32,7 @@ from backfill_engine_tests.lake.readings import (
     build_rows,
     overwrite_readings,
 )
+from backfill_engine_tests.pipeline.landing_zone import delay
 from backfill_engine_tests.pipeline.publishing import COPIES, Interrupted, Lake
 from backfill_engine_tests.pipeline.running import FEATURES, RAW, STAGING, Pipeline, list_days
 from backfill_engine_tests.project import RAW_FLIGHTS, STAGING_FLIGHTS
@@ -360,7 +361,7 @@ def test_files_of_which_rows_are_there_are_not_appended_with_others(pipeline: Pi
 
 def test_a_run_told_by_tags_merges_the_rows_of_one_airport(pipeline: Pipeline) -> None:
     day = list_days(5, 5)[0]
-    pipeline.zone.change(day, lambda flight: {**flight, "arr_delay": 7})
+    pipeline.zone.change(day, delay)
     assert pipeline.run(RAW, first=day, last=day).success
     before = pipeline.read_rows(STAGING_FLIGHTS, day)
     tags = {"backfill_assets/write_mode": "merge", "backfill_assets/filter": "origin = 'JFK'"}

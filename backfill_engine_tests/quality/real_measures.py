@@ -6,10 +6,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from backfill_engine.rules.column_rules import Agreement, Nulls, Values, Variation
+from backfill_engine.rules.column_rules import Agreement, Nulls, NullSpike, Values, Variation
 from backfill_engine.rules.count_rules import Reconciled
 from backfill_engine.rules.drift import Drift
-from backfill_engine.rules.measured import BINS, NULLS, Figure, PartitionMeasures
+from backfill_engine.rules.measured import (
+    BINS,
+    NOT_MEASURED,
+    NULLS,
+    NULLS_OF_MANY,
+    Figure,
+    PartitionMeasures,
+)
 from backfill_engine.tables.declarations import Table
 
 
@@ -21,10 +28,15 @@ def measure_days(frame: pd.DataFrame, table: Table) -> dict[str, PartitionMeasur
 def measure(day: pd.DataFrame, table: Table) -> PartitionMeasures:
     """What `measure_partitions` would find of one day, in what the rules look at."""
     figures: dict[Figure, Any] = {}
-    for rule in table.rules:
+    for rule in table.all_rules:
         match rule:
             case Nulls(column):
                 figures[NULLS, column] = int(day[column].isna().sum())
+            case NullSpike(columns=columns, rise=rise) if rise < 1:
+                few = len(day) < rule.at_least
+                for column in columns:
+                    nulls = NOT_MEASURED if few else int(day[column].isna().sum())
+                    figures[NULLS_OF_MANY, column] = nulls
             case Values(column, low, high):
                 figures[rule.figure] = int(((day[column] < low) | (day[column] > high)).sum())
             case Reconciled(total_of=str(column)):
@@ -63,7 +75,8 @@ def _misses_minutes(day: pd.DataFrame, way: str, known: str) -> pd.Series:
     actual, scheduled = day[f"{way}_time"], day[f"sched_{way}_time"]
     minutes = actual // 100 * 60 + actual % 100 - scheduled // 100 * 60 - scheduled % 100
     delay = day[f"{way}_delay"]
-    return (delay.isna() != day[known].isna()) | ((minutes - delay) % 1440 > 0)
+    differs = ((minutes - delay) % 1440 > 0) | (delay.notna() & actual.isna() & scheduled.notna())
+    return (delay.isna() != day[known].isna()) | differs
 
 
 def _misses_humidity(day: pd.DataFrame) -> pd.Series:

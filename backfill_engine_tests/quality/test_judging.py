@@ -59,7 +59,7 @@ def test_that_others_were_lost_is_no_reason_to_pass():
         if "have lost the others" in finding.bound
     }
     assert found == {
-        **dict.fromkeys(("row_count_ratio", "nulls(n)", "drift(d)"), FAILED),
+        **dict.fromkeys(("row_count_ratio", "nulls(n)", "null_spike(d)", "drift(d)"), FAILED),
         "nulls(v)": WARNED,
     }
 

@@ -10,7 +10,14 @@ from backfill_engine.quality.judging import judge_partitions
 from backfill_engine.rules.column_rules import Nulls, Values
 from backfill_engine.rules.count_rules import Reconciled, Rejects, RowCount
 from backfill_engine.rules.drift import Drift
-from backfill_engine.rules.measured import BINS, NULLS, Figure, PartitionMeasures, PartitionProfile
+from backfill_engine.rules.measured import (
+    BINS,
+    NULLS,
+    NULLS_OF_MANY,
+    Figure,
+    PartitionMeasures,
+    PartitionProfile,
+)
 from backfill_engine.rules.verdicts import Acceptance, Check, Verdict
 from backfill_engine.tables.declarations import Column, Table, required
 
@@ -53,7 +60,10 @@ class Case:
 def build_measures(draw: st.DrawFn) -> PartitionMeasures:
     rows = draw(st.just(0) | st.integers(200, 2000))
     seldom = st.sampled_from((0, 0, 0, 0, 0, 40))
-    figures: dict[Figure, Any] = {(NULLS, "n"): draw(st.integers(0, rows))}
+    figures: dict[Figure, Any] = {
+        (NULLS, "n"): draw(st.integers(0, rows)),
+        (NULLS_OF_MANY, "v"): draw(st.integers(0, rows // 3)),
+    }
     figures[VALUES.figure] = draw(seldom) if rows else 0
     for drift in DRIFTS:
         nulls = draw(st.integers(0, rows))

@@ -20,7 +20,13 @@ from backfill_engine.rules.column_rules import Nulls, Values
 from backfill_engine.rules.count_rules import Reconciled
 from backfill_engine.rules.declared import RequiredColumns
 from backfill_engine.rules.drift import Drift
-from backfill_engine.rules.measured import BINS, NULLS, PartitionMeasures
+from backfill_engine.rules.measured import (
+    BINS,
+    NOT_MEASURED,
+    NULLS,
+    NULLS_OF_MANY,
+    PartitionMeasures,
+)
 from backfill_engine.tables.declarations import Column, Table, build_ddl, required
 from backfill_engine_tests.lake.readings import READINGS, build_frame, build_rows
 from backfill_engine_tests.shared_fixtures import build_days, count_jobs
@@ -171,6 +177,7 @@ def test_rules_get_the_figures_that_they_ask_for(spark: SparkSession) -> None:
     assert full.figures == {
         LACKING: 0,
         (NULLS, "delay"): 2,
+        (NULLS_OF_MANY, "count"): NOT_MEASURED,
         VALUES.figure: 2,
         TOTAL.figure: 22,
         (BINS, DRIFT.histogram): (3, 3, 3, 2),
@@ -179,6 +186,7 @@ def test_rules_get_the_figures_that_they_ask_for(spark: SparkSession) -> None:
     assert nulls_only.figures == {
         LACKING: 0,
         (NULLS, "delay"): 1,
+        (NULLS_OF_MANY, "count"): NOT_MEASURED,
         VALUES.figure: 0,
         TOTAL.figure: 0,
         (BINS, DRIFT.histogram): (0, 0, 0, 1),
@@ -189,6 +197,17 @@ def test_rules_get_the_figures_that_they_ask_for(spark: SparkSession) -> None:
         f'{{"r": 11, "n": {{"delay": 2}}, "h": {{"{DRIFT.histogram}": [3, 3, 3, 2]}}}}'
     )
     assert DRIFT.histogram == "delay/c93692c2"
+
+
+def test_nulls_of_any_column_are_counted_where_there_are_rows_enough(spark: SparkSession) -> None:
+    """Rows that are not to be published are none of them."""
+    first, second = (dt.date(2013, 1, day) for day in (1, 2))
+    rows = [(first, None, number or None, None) for number in range(50)]
+    rows += [(second, None, None, None)] * 49 + [(second, None, None, "rejected")] * 9
+    schema = f"{build_ddl(RULED.columns, constraints=False)}, {REJECT_REASON} STRING"
+    full, few, _ = measure_partitions(spark.createDataFrame(rows, schema), RULED, DAYS).values()
+    assert full.profile().nulls == {"count": 1, "delay": 50}
+    assert few.profile().nulls == {"delay": 49}
 
 
 def test_bounds_are_as_exact_as_the_values(spark: SparkSession) -> None:

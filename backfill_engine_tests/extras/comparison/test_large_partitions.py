@@ -93,7 +93,7 @@ def test_days_differ_reconcile_and_verify_as_in_one_process(
 
     assert not [day for day in reconcile(spark, pipeline, tasks) if day.mismatch]
     assert len(counts) == 4, "two chunks"
-    pipeline.zone.change(SPOILED, lambda flight: {**flight, "arr_delay": 8})
+    pipeline.zone.change(SPOILED, lambda flight: delay(flight, 8))
     reconciled = reconcile(spark, pipeline, tasks)
     assert reconciled == reconcile(spark, pipeline, IN_THIS_PROCESS)
     assert [day.partition for day in reconciled if day.mismatch] == [SPOILED]

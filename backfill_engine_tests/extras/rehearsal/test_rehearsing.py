@@ -110,7 +110,7 @@ def test_it_shows_the_difference_by_partition(repair: Repair) -> None:
     assert changed.diff is not None
     assert (changed.diff.added, changed.diff.removed) == (0, 0)
     assert changed.changed_values["arr_delay"] == changed.diff.changed > 0
-    assert set(changed.changed_values) <= {"arr_delay", "source_file"}
+    assert set(changed.changed_values) <= {"arr_delay", "arr_time", "source_file"}
     # A mean of seven days moves with one of them, and no count of flights does.
     assert features[DAY].differs
     assert "mean_arr_delay_7d" in features[DAY].changed_values
@@ -169,8 +169,8 @@ def test_only_what_is_still_as_shown_is_published(published_root: Path, tmp_path
         assert "has shown nothing to publish of raw/flights 2013-01-07" in refused.message
 
         # The source of one changes, and another is published by somebody in between.
-        pipeline.zone.change("2013-01-05", lambda flight: {**flight, "arr_delay": 8})
-        pipeline.zone.change("2013-01-06", lambda flight: {**flight, "arr_delay": 9})
+        pipeline.zone.change("2013-01-05", lambda flight: delay(flight, 8))
+        pipeline.zone.change("2013-01-06", lambda flight: delay(flight, 9))
         assert pipeline.run(RAW, first="2013-01-06", last="2013-01-06").success
         pipeline.zone.change("2013-01-06", delay)
         before = pipeline.read_contents_checksums(RAW_FLIGHTS)

@@ -30,7 +30,7 @@ from backfill_engine.publishing.serving import ServedHook, serve
 from backfill_engine.rules.verdicts import Check
 from backfill_engine.settings import Settings
 from backfill_engine.tables.declarations import Table
-from backfill_engine_tests.pipeline.landing_zone import Flight
+from backfill_engine_tests.pipeline.landing_zone import Flight, delay
 from backfill_engine_tests.pipeline.running import (
     RAW,
     STAGING,
@@ -241,7 +241,7 @@ def test_only_the_version_that_is_served_is_upstream_of_it(story: Story) -> None
 
 
 def test_late_data_reaches_every_version_and_what_is_served(promoted: Pipeline) -> None:
-    promoted.zone.change("2013-01-05", lambda flight: {**delay_by_day(flight), "arr_delay": 7})
+    promoted.zone.change("2013-01-05", lambda flight: delay(delay_by_day(flight)))
     for key, ends in (
         (RAW, ("2013-01-05", "2013-01-05")),
         (STAGING, ("2013-01-03", "2013-01-05")),
