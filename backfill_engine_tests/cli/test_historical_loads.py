@@ -196,7 +196,7 @@ def open_project_again(project: Project, **settings: str) -> Project:
 def test_a_flow_that_is_not_active_has_no_days(open_project: Callable[..., Project]) -> None:
     project = open_project("2012-01", BEGIN="2012-01-05")
     refused = run_history(project, "2012-01-01", "2012-01-04")
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     (line,) = refused.stderr.strip().splitlines()
     assert "2012-01-01" in line
     assert not read_raw(project).exists

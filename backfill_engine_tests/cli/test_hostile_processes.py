@@ -39,7 +39,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_the_console_script_says_one_line(tmp_path: Path, landing: Path) -> None:
     project = Project(tmp_path, landing, (("BACKFILL_WAREHOUSE", "nosuch://x/y"),))
     answer = project.run("backfill-assets", "history", RAW)
-    assert (answer.returncode, answer.stdout) == (1, "")
+    assert (answer.returncode, answer.stdout) == (2, "")
     assert answer.stderr.startswith("error: nosuch://x/y: not all of Spark, Arrow and delta-rs")
     assert answer.stderr.count("\n") == 1
 

@@ -73,5 +73,5 @@ def test_a_run_may_name_sail_and_starts_no_java(landing: Path, tmp_path: Path) -
     run = project.run("backfill-assets", "run", *days, "--engine", "sail")
     assert run.returncode == 0, run.stdout + run.stderr
     assert len(project.read_checksums()) == 2
-    without = project.run("backfill-assets", "run", *days, "--restart")
+    without = project.run("backfill-assets", "run", *days)
     assert without.returncode == 1
