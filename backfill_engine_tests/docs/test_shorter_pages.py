@@ -8,7 +8,7 @@ from backfill_engine_tests.commands import Project
 from backfill_engine_tests.landing_zones import double_distances, rewrite_records
 from backfill_engine_tests.pages import run_blocks, run_page
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
 
 RUN = ".venv/bin/backfill-assets run --yes --select {} --from {day} --to {day}"
 DELETE = """.venv/bin/python - <<'PYTHON'

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from backfill_engine_tests.commands import QUICKLY, Project
+from backfill_engine_tests.commands import Project
 from backfill_engine_tests.pipeline.commanding import (
     command,
     find_listed,
@@ -23,7 +23,7 @@ from backfill_engine_tests.pipeline.landing_zone import LandingZone, build_lande
 from backfill_engine_tests.pipeline.running import RAW, STAGING, list_days
 from backfill_engine_tests.servers import Dagster, serve, wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.by_hand, pytest.mark.timeout(1800)]
 
 DAYS, OTHERS = list_days(1, 8), list_days(9, 20)
 OVERLAP, CHANGED = list_days(13, 16), "2013-01-16"
@@ -50,7 +50,7 @@ def wait_until(condition: Callable[[], object], *, seconds: float = 400) -> None
 
 def run_undisturbed(root: Path, landing: Path, *keys: str, days: list[str]) -> dict:
     """One run computes the expected checksums from the same landing zone."""
-    project = Project(root, landing, QUICKLY)
+    project = Project(root, landing)
     run = project.materialize(*keys, partitions=f"{days[0]}...{days[-1]}")
     assert run.returncode == 0, run.stderr
     return project.read_checksums()
@@ -130,7 +130,6 @@ def test_one_for_the_night_begins_once_its_window_opens(project: Project, dagste
     assert list_published([again]) == days
 
 
-@pytest.mark.by_hand
 def test_a_protected_day_is_refused_also_to_who_launches_in_the_ui(
     project: Project, dagster: Dagster
 ) -> None:
@@ -154,7 +153,6 @@ def test_a_protected_day_is_refused_also_to_who_launches_in_the_ui(
     assert len(list_commits(project, RAW, *DAYS)) == len(before) + 1
 
 
-@pytest.mark.by_hand
 def test_overlapping_backfills_lose_no_update(
     project: Project, dagster: Dagster, tmp_path: Path
 ) -> None:
