@@ -23,6 +23,10 @@ from backfill_engine_tests.project import CATALOG
 
 PROJECT = Path(__file__).parents[1]
 _BIN = Path(sys.executable).parent
+QUICK_ENGINE = os.environ.get("BACKFILL_ENGINE", "sail")
+"""For drills that aren't about an engine: Sail, unless all tests are told another."""
+QUICKLY = (("BACKFILL_ENGINE", QUICK_ENGINE),)
+"""Settings of a project that runs on it."""
 
 
 @dataclass(frozen=True)

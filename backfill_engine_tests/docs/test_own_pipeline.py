@@ -1,14 +1,12 @@
 """Does what `docs/your-own-pipeline.md` says, in an empty folder."""
 
-import os
-import sys
 from pathlib import Path
 
 import pytest
 
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.tables.declarations import Table, required
-from backfill_engine_tests.pages import find_modules, run_page
+from backfill_engine_tests.pages import ACTIVATED, find_modules, run_page
 
 pytestmark = pytest.mark.slow
 
@@ -22,18 +20,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def outputs(folder: Path) -> list[str]:
-    own = ("BACKFILL_", "SPARK_REMOTE", "DAGSTER_HOME")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(own)}
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    return run_page(PAGE, cwd=folder, environment=environment, modules=find_modules(PAGE))
+    return run_page(PAGE, cwd=folder, environment=ACTIVATED, modules=find_modules(PAGE))
 
 
-@pytest.mark.by_hand
 def test_the_new_project_is_published_over_all_layers(outputs: list[str]) -> None:
     assert outputs[0].count("materialized") == 15
 
 
-@pytest.mark.by_hand
 def test_the_new_table_is_published_and_agrees_with_its_source(
     folder: Path, outputs: list[str]
 ) -> None:

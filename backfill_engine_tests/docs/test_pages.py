@@ -7,9 +7,17 @@ import pytest
 
 from backfill_assets.tables.order_buckets import OrderSettings
 from backfill_engine.settings import Settings
+from backfill_engine_tests.pages import list_pages
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+ELSEWHERE = {
+    "clusters.md": "a cluster of Spark: spark/test_spark_cluster.py",
+    "deploy.md": "images: deploy/test_compose.py",
+    "object-stores.md": "a store, and its keys: orchestration/test_object_stores.py",
+    "../CONTRIBUTING.md": "for who works on this",
+}
+"""Pages whose commands need what a clone doesn't have, and what tests that instead."""
 _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
@@ -28,6 +36,12 @@ def test_links_of_a_page_lead_somewhere(page: Path) -> None:
         target = (page.parent / path).resolve() if path else page
         assert target.exists(), path
         assert not anchor or anchor in list_anchors(target), f"{path}#{anchor}"
+
+
+def test_the_commands_of_every_other_page_are_run() -> None:
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    run = re.findall(r'(?:run_page\(|^PAGE = )"([^"]+)"', tests, re.MULTILINE)
+    assert {*list_pages()} == {*run, *ELSEWHERE}
 
 
 def test_the_page_of_settings_names_each_with_its_default() -> None:

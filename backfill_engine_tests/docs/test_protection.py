@@ -1,21 +1,18 @@
-"""Runs the commands of `docs/protection.md`; the names on it are those of the code."""
+"""Runs the commands of `docs/protection.md` in a clone; the names on it are those of the code."""
 
 import json
-import os
 from pathlib import Path
 
 from backfill_engine.orchestration.runs.features import CODE_TAG, PINNED_TAG
 from backfill_engine.orchestration.runs.run_options import PublishConfig
 from backfill_engine.orchestration.runs.run_tags import ALLOW_NEW_CODE_TAG, OVERRIDE_TAG
-from backfill_engine_tests.commands import PROJECT
-from backfill_engine_tests.pages import read_page, run_page
+from backfill_engine_tests.pages import make_clone, read_page, run_page
 
 PAGE = "protection.md"
 
 
 def test_the_page_does_what_it_says(tmp_path: Path) -> None:
-    places = {"DAGSTER_HOME": str(tmp_path), "BACKFILL_WAREHOUSE": str(tmp_path / "warehouse")}
-    protected, lifted = run_page(PAGE, cwd=PROJECT, environment={**os.environ, **places})
+    protected, lifted = run_page(PAGE, cwd=make_clone(tmp_path / "project"))
     assert "features/carrier_delays: ...2013-01-15 protected: reported to the board" in protected
     outcome, _, listed = lifted.partition("\n")
     assert outcome == "features/carrier_delays: 2013-01-10 no longer protected: a wrong number"

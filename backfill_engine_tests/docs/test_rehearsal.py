@@ -1,26 +1,27 @@
-"""Runs the commands of `docs/rehearsal.md` as they stand there, on January."""
+"""Runs the commands of `docs/rehearsal.md` in a clone."""
+
+from pathlib import Path
 
 import pytest
 
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine_tests.commands import PROJECT, Project
+from backfill_engine_tests.commands import Project
 from backfill_engine_tests.pages import run_page
 from backfill_engine_tests.pipeline.running import list_days
 from backfill_engine_tests.project import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_FLIGHTS
 
-pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def story(january: Project, tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[str]]:
-    """The project afterwards, and what each command block printed, in order."""
-    project = january.copy(tmp_path_factory.mktemp("rehearsal") / "project")
-    return project, run_page("rehearsal.md", cwd=PROJECT, environment=project.environment)
+def outputs(clone: Path) -> list[str]:
+    """What each command block printed, in order."""
+    return run_page("rehearsal.md", cwd=clone)
 
 
-def test_each_block_says_what_the_page_promises(story: tuple[Project, list[str]]) -> None:
-    _, _, rehearsed, applied, proof, pinned = story[1]
+def test_each_block_says_what_the_page_promises(outputs: list[str]) -> None:
+    _, _, rehearsed, applied, proof, pinned = outputs
     assert "raw/flights: 5 partitions, 0 as published" in rehearsed
     assert "arr_delay" in rehearsed
     assert "beyond the gates" not in rehearsed
@@ -30,8 +31,9 @@ def test_each_block_says_what_the_page_promises(story: tuple[Project, list[str]]
     assert pinned.count("yes") == 2
 
 
-def test_only_the_days_that_were_shown_changed(story: tuple[Project, list[str]]) -> None:
-    warehouse = Warehouse(str(story[0].warehouse))
+@pytest.mark.usefixtures("outputs")
+def test_only_the_days_that_were_shown_changed(project: Project) -> None:
+    warehouse = Warehouse(str(project.warehouse))
     changed = {
         table.key: set(read_log(warehouse, table).commits[0].record.rows)  # type: ignore[union-attr]
         for table in (RAW_FLIGHTS, STAGING_FLIGHTS, CARRIER_DELAYS)

@@ -1,22 +1,21 @@
-"""Runs the commands of `docs/write-modes.md`: on January, as a user would."""
+"""Runs the commands of `docs/write-modes.md` in a clone."""
+
+from pathlib import Path
 
 import pytest
 
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine_tests.commands import PROJECT, Project
+from backfill_engine_tests.commands import Project
 from backfill_engine_tests.pages import run_page
 from backfill_engine_tests.project import STAGING_FLIGHTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
 
 
-def test_the_page_does_what_it_says(
-    january: Project, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    project = january.copy(tmp_path_factory.mktemp("write_modes") / "project")
+def test_the_page_does_what_it_says(clone: Path, project: Project) -> None:
     before = project.read_checksums()
-    outputs = run_page("write-modes.md", cwd=PROJECT, environment=project.environment)
+    outputs = run_page("write-modes.md", cwd=clone)
     log = read_log(Warehouse(str(project.warehouse)), STAGING_FLIGHTS)
     by_column, by_filter = (commit.record for commit in log.commits[:2])
     assert by_column is not None

@@ -4,6 +4,7 @@ import datetime as dt
 import json
 import time
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from threading import Thread
 
@@ -38,6 +39,8 @@ FIRST, LAST = "2013-01-01", "2013-01-12"
 WEEKS = [("2013-01-01", "2013-01-06"), ("2013-01-07", "2013-01-12")]
 # Days of two years, up to the last one that there is.
 TURN = ["2013-12-29", "2013-12-30", "2013-12-31", "2014-01-01"]
+# Days of three months and two quarters.
+SPRING = [f"{dt.date(2013, 5, 31) + dt.timedelta(days=day)}" for day in range(32)]
 
 
 def read_certificate(pipeline: Pipeline, run_id: str, table: str) -> Certificate:
@@ -115,26 +118,28 @@ def test_a_chunk_that_stands_is_left_and_one_that_does_not_is_published(
     ("size", "chunks"),
     [
         ("years", [TURN[:3], TURN[3:]]),
+        ("months=3", [SPRING[:31], SPRING[31:]]),
         # The second day landed in two files.
         ("files=3", [TURN[:2], TURN[2:]]),
     ],
 )
-def test_a_chunk_is_a_year_or_so_many_landed_files_at_most(
+def test_a_chunk_is_a_year_or_a_quarter_or_so_many_landed_files_at_most(
     pipeline: Pipeline, size: str, chunks: list[list[str]]
 ) -> None:
-    landed = {day: [*map(json.dumps, build_landed(day))] for day in TURN}
-    pipeline.zone.land(TURN)
-    pipeline.zone.write(TURN[1], landed[TURN[1]][::2])
-    second = pipeline.zone.path(TURN[1]).with_name("more.json")
-    second.write_text("".join(f"{line}\n" for line in landed[TURN[1]][1::2]))
-    run = pipeline.run(RAW, first=TURN[0], last=TURN[-1], ops={RAW: {"chunk": size}}).confirm()
+    days = [*chain(*chunks)]
+    landed = {day: [*map(json.dumps, build_landed(day))] for day in days}
+    pipeline.zone.land(days)
+    pipeline.zone.write(days[1], landed[days[1]][::2])
+    second = pipeline.zone.path(days[1]).with_name("more.json")
+    second.write_text("".join(f"{line}\n" for line in landed[days[1]][1::2]))
+    run = pipeline.run(RAW, first=days[0], last=days[-1], ops={RAW: {"chunk": size}}).confirm()
     found = read_certificate(pipeline, run.id, RAW)
     assert [(chunk.first, chunk.last, chunk.status) for chunk in found.chunks] == [
         (chunk[0], chunk[-1], "published") for chunk in chunks
     ]
     assert len(found.commits) == len(chunks)
     rows = read_log(pipeline.warehouse, RAW_FLIGHTS).count_rows()
-    assert {day: rows[day] for day in TURN} == {day: len(landed[day]) for day in TURN}
+    assert {day: rows[day] for day in days} == {day: len(landed[day]) for day in days}
 
 
 def test_rows_that_came_late_bring_down_just_their_chunk(pipeline: Pipeline) -> None:
