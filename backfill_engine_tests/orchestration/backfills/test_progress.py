@@ -320,7 +320,7 @@ def test_backfills_are_listed_newest_first(home: Home) -> None:
         for key, title in ((RAW, "older"), (STAGING, "newer"))
     )
     found = list_backfills(CATALOG, home.instance, limit=5)
-    assert [(backfill.id, backfill.title, backfill.reason) for backfill in found] == [
+    assert [(backfill.id, backfill.title, backfill.origin.reason) for backfill in found] == [
         (newer, "newer", "wrong numbers"),
         (older, "older", "wrong numbers"),
     ]
