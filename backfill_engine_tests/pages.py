@@ -65,8 +65,8 @@ def build_environment(clone: Path) -> dict[str, str]:
     """The environment of a new shell, where nobody has set anything, but for a quick engine."""
     own = ("BACKFILL_", "SPARK_REMOTE", "DAGSTER_", "PYTHONPATH")
     inherited = {name: text for name, text in os.environ.items() if not name.startswith(own)}
-    mine = {"BACKFILL_ENGINE": QUICK_ENGINE, "COLUMNS": "200", "PYTHONPATH": str(clone)}
-    return {**inherited, **mine}
+    own_values = {"BACKFILL_ENGINE": QUICK_ENGINE, "COLUMNS": "200", "PYTHONPATH": str(clone)}
+    return {**inherited, **own_values}
 
 
 def make_clone(root: Path) -> Path:

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from backfill_engine.audit_columns import DUPLICATES, ENGINE_PREFIX, IDENTICAL, LANDED_FILE
 
-_SAID, _NEXT, _COUNTED = (f"{ENGINE_PREFIX}{name}" for name in ("said", "next", "counted"))
+_CONTENT, _NEXT, _COUNTED = (f"{ENGINE_PREFIX}{name}" for name in ("content", "next", "counted"))
 
 
 def keep_latest(records: DataFrame, key: Sequence[str], order: Sequence[str]) -> DataFrame:
@@ -29,7 +29,7 @@ def keep_latest(records: DataFrame, key: Sequence[str], order: Sequence[str]) ->
     others = [name for name in records.columns if name not in (*key, *order)]
     values = [name for name in others if name != LANDED_FILE]
     # Beside each value whether there is one, as the hash skips nulls.
-    said = F.xxhash64(*(part for name in values for part in (F.col(name), F.col(name).isNull())))
+    content = F.xxhash64(*(part for name in values for part in (F.col(name), F.col(name).isNull())))
     ascending = Window.partitionBy(*key).orderBy(
         *(F.col(name).asc_nulls_first() for name in (*order, *others))
     )
@@ -37,10 +37,10 @@ def keep_latest(records: DataFrame, key: Sequence[str], order: Sequence[str]) ->
     # Both counts in one sum, as each further window would cost as much again: the records so far
     # below, and in the upper 32 bits those that the next one repeats. Both windows go up, so that
     # no engine holds all rows at once.
-    repeated = F.when(F.col(_NEXT) == F.col(_SAID), F.lit(1 << 32)).otherwise(F.lit(0))
+    repeated = F.when(F.col(_NEXT) == F.col(_CONTENT), F.lit(1 << 32)).otherwise(F.lit(0))
     return (
-        records.withColumn(_SAID, said)
-        .withColumn(_NEXT, F.lead(_SAID).over(ascending))
+        records.withColumn(_CONTENT, content)
+        .withColumn(_NEXT, F.lead(_CONTENT).over(ascending))
         .withColumn(_COUNTED, F.sum(repeated + 1).over(up_to_row))
         .where(F.col(_NEXT).isNull())
         .withColumns(
@@ -49,5 +49,5 @@ def keep_latest(records: DataFrame, key: Sequence[str], order: Sequence[str]) ->
                 IDENTICAL: F.shiftright(_COUNTED, 32),
             }
         )
-        .drop(_SAID, _NEXT, _COUNTED)
+        .drop(_CONTENT, _NEXT, _COUNTED)
     )

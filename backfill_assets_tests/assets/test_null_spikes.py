@@ -38,8 +38,8 @@ def test_half_of_the_delays_lost_warns_in_raw_and_stops_before_the_features(
     run = run_with_half_lost(pipeline, "dep_delay")
     assert run.message.startswith("staging/flights: withheld 1 of 1 partitions")
     assert "partition_is_valid: agrees(dep_delay) = 0.49" in run.message
-    told = find_evaluation(pipeline, run, RAW)
-    assert (told.passed, told.severity) == (False, AssetCheckSeverity.WARN)
+    landed = find_evaluation(pipeline, run, RAW)
+    assert (landed.passed, landed.severity) == (False, AssetCheckSeverity.WARN)
     assert DAY not in pipeline.find_days(STAGING, "MATERIALIZED")
     assert DAY not in pipeline.find_days(FEATURES, "MATERIALIZED")
 

@@ -86,8 +86,8 @@ def test_a_plan_shows_what_would_be_run_and_the_command(tmp_path: Path) -> None:
 
 
 def test_a_plan_takes_what_only_a_launch_tells_and_says_so() -> None:
-    told = ("--reason", "INC-9", "--spark-remote", "sc://big:15002", "--priority", "3", "--yes")
-    assert "`backfill-assets launch` takes the same options" in run("plan", *RANGE, *told).output
+    options = ("--reason", "INC-9", "--spark-remote", "sc://big:15002", "--priority", "3", "--yes")
+    assert "`backfill-assets launch` takes the same options" in run("plan", *RANGE, *options).output
     assert "the same options" not in run("plan", *RANGE, "--priority", "3").output
     with DagsterInstance.get() as instance:
         assert not instance.get_backfills()

@@ -40,12 +40,12 @@ def test_a_withheld_day_is_accepted_with_a_reason(clone: Path, project: Project)
     day = "2013-01-20"
     rewrite_records(project.landing, day, double_distances)
     raw, staging = (RUN.format(table, day=day) for table in ("raw/flights", "staging/flights"))
-    (said,) = run_blocks([f"{raw}\n{staging} 2>&1 || true\n"], cwd=clone)
-    assert "partition_is_stable: drift(distance)" in said
+    (printed,) = run_blocks([f"{raw}\n{staging} 2>&1 || true\n"], cwd=clone)
+    assert "partition_is_stable: drift(distance)" in printed
     run_page("audit.md", cwd=clone)
 
 
 def test_what_another_program_changed_is_accepted(clone: Path) -> None:
     run_blocks([DELETE], cwd=clone)
-    (said,) = run_page("external-tables.md", cwd=clone)
-    assert "2013-01-05" in said
+    (printed,) = run_page("external-tables.md", cwd=clone)
+    assert "2013-01-05" in printed

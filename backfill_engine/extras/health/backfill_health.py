@@ -274,8 +274,8 @@ def _describe(
         "rows in changed partitions": sum(run.changed_rows for run in outcomes),
     }
     for name, words in DUPLICATES.items():
-        if told := [health.duplicates[name] for health in tables if name in health.duplicates]:
-            figures[words] = max(told)
+        if counted := [health.duplicates[name] for health in tables if name in health.duplicates]:
+            figures[words] = max(counted)
     for health in tables:
         figures[f"{health.table} failed now"] = health.failed
         if health.lag:

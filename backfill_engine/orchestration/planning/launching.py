@@ -125,8 +125,8 @@ def check_launch(catalog: Catalog, plan: Plan, launch: Launch) -> Launch:
             "launched"
         )
     _refuse_at_work(plan)
-    told = {"operation": launch.operation or plan.operation}
-    return launch.model_copy(update=told if protected else {**told, "override_protection": None})
+    found = {"operation": launch.operation or plan.operation}
+    return launch.model_copy(update=found if protected else {**found, "override_protection": None})
 
 
 def check_options(tables: Iterable[Table], launch: Launch) -> None:

@@ -132,25 +132,28 @@ def read_origin(
         config: of the run, whose job may be told by whom and why.
         operation: what kind of run it is, where its tags don't say so.
     """
-    told = _read_told(config or {})
+    texts = _read_texts(config or {})
     ticks = {"sensor": tags.get(_SENSOR_TAG), "schedule": tags.get(_SCHEDULE_TAG)}
     tick = next((f"{kind} {name}" for kind, name in ticks.items() if name), "")
     kinds = {BACKFILL_TAG: "backfill", _SENSOR_TAG: "automation", _SCHEDULE_TAG: "scheduled"}
     kind = next((kind for tag, kind in kinds.items() if tag in tags), "materialize")
     return Origin(
         operation=tags.get(OPERATION_TAG) or operation or kind,
-        by=tags.get(LAUNCHED_BY_TAG) or tags.get("user") or told.get("by") or tick,
-        reason=tags.get(REASON_TAG) or told.get("reason") or told.get("accept", ""),
+        by=tags.get(LAUNCHED_BY_TAG) or tags.get("user") or texts.get("by") or tick,
+        reason=tags.get(REASON_TAG) or texts.get("reason") or texts.get("accept", ""),
         command=tags.get(COMMAND_TAG, ""),
     )
 
 
-def _read_told(config: Mapping[str, Any]) -> dict[str, str]:
-    """Reads what the ops of a run are told as texts, by name."""
+def _read_texts(config: Mapping[str, Any]) -> dict[str, str]:
+    """Reads the texts in the configuration of a run's ops, by name."""
     steps = (step.get("config") for step in config.get("ops", {}).values() if step)
-    told = (step for step in steps if isinstance(step, Mapping))
+    configured = (step for step in steps if isinstance(step, Mapping))
     return {
-        name: text for step in told for name, text in step.items() if text and isinstance(text, str)
+        name: text
+        for step in configured
+        for name, text in step.items()
+        if text and isinstance(text, str)
     }
 
 
