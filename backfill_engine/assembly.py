@@ -166,22 +166,22 @@ def _list_modules(module: ModuleType) -> list[ModuleType]:
 
 
 def _move_versions(pipelines: Mapping[str, Sequence[TableAsset]]) -> dict[str, tuple[str, ...]]:
-    """Lists a served table's versions after the first with it, not where they are declared.
+    """Lists a served table's versions after the first apart, not where they are declared.
 
-    Who works with the first version alone misses nothing.
+    Who works with the first version alone misses nothing, and what serves holds no features.
     """
     later = {
-        name: [version.key for asset in assets for version in asset.table.versions[1:]]
-        for name, assets in pipelines.items()
-    }
-    moved = set(chain.from_iterable(later.values()))
-    return {
-        name: (
-            *later[name],
-            *(asset.table.key for asset in assets if asset.table.key not in moved),
+        f"{name}_versions": tuple(
+            version.key for asset in assets for version in asset.table.versions[1:]
         )
         for name, assets in pipelines.items()
     }
+    moved = set(chain.from_iterable(later.values()))
+    kept = {
+        name: tuple(asset.table.key for asset in assets if asset.table.key not in moved)
+        for name, assets in pipelines.items()
+    }
+    return {name: keys for name, keys in {**later, **kept}.items() if keys}
 
 
 def _sort_by_layer(assets: Sequence[TableAsset]) -> list[Table]:

@@ -42,7 +42,7 @@ from backfill_engine.jobs import JOBS, build_job, build_range_jobs
 from backfill_engine.orchestration.runs.features import Feature, keep_served_version, pin_code
 from backfill_engine.orchestration.runs.protecting import protect_partitions
 from backfill_engine.resources import build_resources
-from backfill_engine.rolling_schedules import build_rolling_schedules
+from backfill_engine.rolling_schedules import build_due_schedules, build_rolling_schedules
 from backfill_engine.sensors import (
     build_continue_after_withheld,
     build_go_on_after_pause,
@@ -165,6 +165,7 @@ def build_defs(
         schedules=[
             build_maintenance_schedule(jobs[MAINTAIN]),
             watch,
+            *build_due_schedules(catalog, range_jobs),
             *build_rolling_schedules(catalog, range_jobs),
         ],
         sensors=[

@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias, get_origin
 
 from dagster import (
     AssetKey,
@@ -56,25 +56,62 @@ def build_job(catalog: Catalog, name: str, work: Work) -> JobDefinition:
 
     do_work.__annotations__["config"] = work.__annotations__["config"]
     description = inspect.getdoc(work)
+    op_name = catalog.prefix(work.__name__)
     step = op(
-        name=catalog.prefix(work.__name__),
+        name=op_name,
         description=description,
         tags=OWN_STEP,
         required_resource_keys=list_resources(catalog),
     )(do_work)
 
-    @job(name=catalog.prefix(name), description=description, executor_def=in_process_executor)
+    blanks = _list_blanks(work.__annotations__["config"])
+    # Dagster takes None, though its signature doesn't say so.
+    opens_with = {"ops": {op_name: {"config": blanks}}} if blanks else None
+
+    @job(
+        name=catalog.prefix(name),
+        description=description,
+        executor_def=in_process_executor,
+        config=opens_with,  # pyright: ignore[reportArgumentType]
+    )
     def of_one_op() -> None:
         step()
 
     return of_one_op
 
 
+def _list_blanks(config: type[Config]) -> dict[str, Any]:
+    """Lists what a person has to fill in, with empty values: the launchpad opens with that alone.
+
+    The schema beside has the rest. A job that needs nothing opens with all of its options.
+    """
+    fields = config.model_fields
+    if not any(field.is_required() for field in fields.values()):
+        return {}
+    return {
+        name: _find_type(field.annotation)() if field.is_required() else field.default
+        for name, field in fields.items()
+        if field.is_required() or name in _ALSO_ASKED
+    }
+
+
+def _find_type(annotation: Any) -> type:
+    """Finds the type of values, as `dict` of `dict[str, int]`."""
+    return get_origin(annotation) or annotation
+
+
+_ALSO_ASKED = ("version", "reason")
+"""Options that a person is to think of, though they may be left out."""
+
 JOBS: Mapping[str, Work] = {
     "migrate_columns": migrate_table,
     "rollback_partitions": restore_partitions,
 }
 """The core's jobs of one op, by name."""
+
+
+OF_SENSORS = "sensors_"
+"""How the name of a job begins that is not for people."""
 
 
 @dataclass(frozen=True)
@@ -146,9 +183,10 @@ def build_range_jobs(catalog: Catalog) -> RangeJobs:
         ]
     of_grains = [
         RangeJob(
-            catalog.prefix(f"materialize_{partitions}"),
+            catalog.prefix(f"{OF_SENSORS}{partitions}"),
             tables,
-            f"Materializes a range of {tables[0].grain} of some assets in a run; for the sensors.",
+            f"For the sensors, which request runs of some assets over a range of "
+            f"{tables[0].grain}. People take the job of a pipeline.",
         )
         for partitions, tables in _group_by_partitions(catalog.tables).items()
     ]

@@ -1,5 +1,6 @@
 """The Spark session and the lakehouse as Dagster resources."""
 
+import inspect
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, ClassVar, get_args
@@ -10,6 +11,11 @@ from dagster import (
     ConfigurableResource,
     InitResourceContext,
     OpExecutionContext,
+    ResourceDefinition,
+    Shape,
+)
+from dagster import (
+    Field as ConfigField,
 )
 from dagster_pyspark import LazyPySparkResource
 from dagster_pyspark.resources import spark_session_from_config
@@ -204,8 +210,10 @@ def find_resources(
 
 def build_resources(
     catalog: Catalog, settings: Settings | None = None
-) -> dict[str, ConfigurableResource]:
+) -> dict[str, ResourceDefinition]:
     """Builds the resources that the assets ask for, by key.
+
+    A run may set their fields, though no launchpad opens with them.
 
     Args:
         catalog: of the code location.
@@ -214,10 +222,28 @@ def build_resources(
     Raises:
         SettingsError: if the catalog's settings can't be used.
     """
+    lakehouse = build_lakehouse(settings or catalog.settings)
+    places = f"Landing zone: `{lakehouse.landing_root}`. Tables: `{lakehouse.warehouse_root}`."
     return {
-        catalog.prefix(_SPARK): build_spark(catalog),
-        catalog.prefix(_LAKEHOUSE): build_lakehouse(settings or catalog.settings),
+        catalog.prefix(_SPARK): _hide_values(build_spark(catalog)),
+        catalog.prefix(_LAKEHOUSE): _hide_values(lakehouse, places),
     }
+
+
+def _hide_values(resource: ConfigurableResource, places: str = "") -> ResourceDefinition:
+    """Makes the fields of a resource optional ones, as Dagster's launchpads show all defaults."""
+    definition = resource.get_resource_definition()
+    shape = definition.config_schema.config_type
+    assert isinstance(shape, Shape)
+    return ResourceDefinition(
+        # Of what the run doesn't set, it takes the resource's own values.
+        definition.resource_fn,
+        config_schema={
+            name: ConfigField(field.config_type, is_required=False, description=field.description)
+            for name, field in shape.fields.items()
+        },
+        description="\n\n".join(filter(None, (inspect.getdoc(resource), places))),
+    )
 
 
 def build_spark(catalog: Catalog) -> SparkResource:

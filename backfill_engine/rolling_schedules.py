@@ -1,6 +1,7 @@
-"""Schedules of runs that recompute the last days.
+"""Schedules of runs by night: of what is due, and of the last days again.
 
-They are off unless turned on, as `process_due_partitions` finds what changed, however late.
+They are off unless turned on, as the sensor `process_due_partitions` finds all day long what is due
+or changed, however late.
 """
 
 import datetime as dt
@@ -9,21 +10,25 @@ from collections.abc import Iterator, Sequence
 from dagster import (
     DefaultScheduleStatus,
     RunRequest,
+    RunsFilter,
     ScheduleDefinition,
     ScheduleEvaluationContext,
     SkipReason,
 )
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.jobs import RangeJob, RangeJobs
+from backfill_engine.jobs import OF_SENSORS, RangeJob, RangeJobs
 from backfill_engine.lake.protections import read_protections
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.orchestration.due.due_partitions import Memory
+from backfill_engine.orchestration.instance.dagster_internals import RUN_KEY_TAG
 from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
 )
 from backfill_engine.orchestration.instance.ranges import find_ranges
+from backfill_engine.orchestration.planning.run_requests import find_run_requests
 from backfill_engine.orchestration.runs.chains import find_partitions_at_work
 from backfill_engine.orchestration.runs.protecting import split_protected
 from backfill_engine.orchestration.runs.run_tags import (
@@ -32,6 +37,7 @@ from backfill_engine.orchestration.runs.run_tags import (
     RANGE_END_TAG,
     RANGE_START_TAG,
 )
+from backfill_engine.sensors import build_work_request
 from backfill_engine.tables.declarations import Table
 
 
@@ -100,9 +106,56 @@ def _build_schedule(catalog: Catalog, job: RangeJob) -> ScheduleDefinition:
         default_status=DefaultScheduleStatus.STOPPED,
         description=(
             f"At 04:00 UTC: the last BACKFILL_ROLLING_DAYS days of "
-            f"{', '.join(table.key for table in job.tables)} again, behind other runs in the "
-            "queue, and not while runs are at work on them. Tables of which nothing is published "
-            "are left out."
+            f"{', '.join(table.key for table in job.tables)} again. Turn it on only where input "
+            "may change without a trace, as in a source that keeps no evidence: what changed in "
+            "files and tables is found without it. Behind other runs in the queue, and not while "
+            "runs are at work on these days. Tables of which nothing is published are left out."
+        ),
+    )
+
+
+def _build_due_schedule(catalog: Catalog, job: RangeJob) -> ScheduleDefinition:
+    keys = {table.key for table in job.tables}
+    partitions = job.name.removeprefix(catalog.prefix(OF_SENSORS))
+
+    def request_due(context: ScheduleEvaluationContext) -> Iterator[RunRequest | SkipReason]:
+        assert context.repository_def is not None
+        instance, settings = context.instance, catalog.settings
+        found = find_run_requests(
+            catalog,
+            instance,
+            context.repository_def.asset_graph,
+            catalog.warehouse,
+            Memory(),
+            landing_root=settings.landing,
+            late_days=settings.late_days,
+        )
+        for text in (*found.errors, *found.notices):
+            context.log.warning(text)
+        due = [build_work_request(work) for work in found.requested if work.table in keys]
+        # What was withheld is requested again once its input is another one.
+        new = [
+            request
+            for request in due
+            if not instance.get_runs_count(RunsFilter(tags={RUN_KEY_TAG: str(request.run_key)}))
+        ]
+        tried = f"{len(due) - len(new)} ranges were requested before, by the same input"
+        why = (*found.errors, *found.waiting, *found.notices, *found.protected, tried)
+        yield from new or [SkipReason("; ".join(why))]
+
+    return ScheduleDefinition(
+        name=catalog.prefix(f"process_due_nightly_{partitions}"),
+        job_name=job.name,
+        cron_schedule="*/10 2-5 * * *",
+        execution_timezone="UTC",
+        execution_fn=request_due,
+        default_status=DefaultScheduleStatus.STOPPED,
+        description=(
+            f"From 02:00 to 05:50 UTC: publishes what is due of tables by {job.tables[0].grain}, "
+            "layer after layer, so that a day is published over all layers in the night after all "
+            "of its input has come (D+2 where that lands up to two days late). Turn it on, for all "
+            "grains, where runs are to begin by night only, in place of the sensor "
+            "process_due_partitions, which does the same all day long. Missed nights are caught up."
         ),
     )
 
@@ -110,3 +163,8 @@ def _build_schedule(catalog: Catalog, job: RangeJob) -> ScheduleDefinition:
 def build_rolling_schedules(catalog: Catalog, jobs: RangeJobs) -> list[ScheduleDefinition]:
     """Builds one for each pipeline of time, and where it has several grains, for each of them."""
     return [_build_schedule(catalog, job) for job in jobs.of_pipelines if job.tables[0].grain.cron]
+
+
+def build_due_schedules(catalog: Catalog, jobs: RangeJobs) -> list[ScheduleDefinition]:
+    """Builds one for each of the sensors' jobs, of what is due of its tables."""
+    return [_build_due_schedule(catalog, job) for job in jobs.of_grains]

@@ -268,7 +268,10 @@ def build_process_due_partitions(catalog: Catalog, jobs: RangeJobs) -> SensorDef
     """Builds the sensor `process_due_partitions`, which is off by default."""
 
     def process_due_partitions(context: SensorEvaluationContext) -> SensorResult:
-        """Requests runs of the partitions that are new, changed or due.
+        """Requests runs of the partitions that are new, changed or due, all day long.
+
+        Turn it on where days are to be published as soon as their input has come; the schedules
+        `process_due_nightly_…` do the same by night.
 
         New: they have input and were never published. Changed: their input is not what they were
         computed from: files that came late, were rewritten or taken back, rows that landed after
@@ -296,7 +299,10 @@ def build_process_due_partitions(catalog: Catalog, jobs: RangeJobs) -> SensorDef
             context.log.warning(notice)
         for left_out in found.protected:
             context.log.info(left_out)
-        requests = [_request_work(jobs, work) for work in found.requested]
+        requests = [
+            build_work_request(work, jobs.find_grain_job(AssetKey.from_user_string(work.table)))
+            for work in found.requested
+        ]
         why = "; ".join((*found.errors, *found.waiting, *found.notices, *found.protected))
         return SensorResult(
             run_requests=requests,
@@ -307,10 +313,11 @@ def build_process_due_partitions(catalog: Catalog, jobs: RangeJobs) -> SensorDef
     return build_sensor(catalog, process_due_partitions, jobs, on=False)
 
 
-def _request_work(jobs: RangeJobs, work: Work) -> RunRequest:
+def build_work_request(work: Work, job_name: str | None = None) -> RunRequest:
+    """Builds the request of a run that does what is due; its key says of which input."""
     return RunRequest(
         run_key=f"{work.table} {work.first}...{work.last} {work.state}",
-        job_name=jobs.find_grain_job(AssetKey.from_user_string(work.table)),
+        job_name=job_name,
         asset_selection=[AssetKey.from_user_string(work.table)],
         tags={
             RANGE_START_TAG: work.first,

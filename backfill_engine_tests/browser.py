@@ -72,6 +72,11 @@ class Browser:
         """All text that the page shows."""
         return self.wait_for("//body")
 
+    def resize(self, height: int = 1000) -> None:
+        """Makes the window higher or lower, for what a picture is to show."""
+        size = {"width": 1440, "height": height}
+        _ask("POST", f"{self.session}/window/rect", size)
+
     def take_screenshot(self, path: Path) -> None:
         """Writes what is seen as a PNG."""
         path.write_bytes(base64.b64decode(_ask("GET", f"{self.session}/screenshot")))

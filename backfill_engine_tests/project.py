@@ -40,6 +40,3 @@ observe_landing = find_sensor("observe_landing")
 process_due_partitions = find_sensor("process_due_partitions")
 recover_dead_runs = find_sensor("recover_dead_runs")
 report_withheld = find_sensor("report_withheld")
-rolling_schedules = [
-    schedule for schedule in _REPOSITORY.schedule_defs if schedule.name.startswith("rolling_")
-]

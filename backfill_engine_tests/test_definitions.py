@@ -15,9 +15,11 @@ from dagster import (
     DailyPartitionsDefinition,
     Definitions,
     IdentityPartitionMapping,
+    JobDefinition,
     OpDefinition,
     TimeWindowPartitionMapping,
 )
+from dagster._core.snap.snap_to_yaml import default_values_yaml_from_type_snap
 
 from backfill_engine_tests.commands import PROJECT
 from backfill_engine_tests.project import CATALOG, defs
@@ -29,10 +31,54 @@ def test_the_code_location_loads_with_all_its_jobs_and_sensors():
     Definitions.validate_loadable(defs)
     jobs = {job.name for job in defs.get_repository_def().get_all_jobs()}
     assert {
-        *("materialize_days", "materialize_hours", "materialize_buckets_100000_10000000"),
+        *("sensors_days", "sensors_hours", "sensors_buckets_100000_10000000"),
         *("rollback_partitions", "reconcile", "maintain"),
-        *("flights", "orders", "weather_hours", "weather_days", "serving"),
+        *("flights", "orders", "weather_hours", "weather_days", "serving", "serving_versions"),
     } <= jobs
+
+
+def test_a_persons_job_of_what_serves_holds_no_features():
+    (serving, versions) = (defs.resolve_job_def(name) for name in ("serving", "serving_versions"))
+    groups = {GRAPH.get(key).group_name for key in serving.asset_layer.executable_asset_keys}
+    assert groups == {"serving"}
+    (version,) = versions.asset_layer.executable_asset_keys
+    assert version.to_user_string() == "features/carrier_delays_v2"
+
+
+def read_launchpad(job: JobDefinition) -> str:
+    """What the launchpad of a job opens with: a preset, or else all defaults."""
+    if job.run_config is not None:
+        return yaml.safe_dump(job.run_config)
+    snapshot = job.get_job_snapshot()
+    (mode,) = snapshot.mode_def_snaps
+    schema, key = snapshot.config_schema_snapshot, mode.root_config_key
+    assert key is not None
+    return default_values_yaml_from_type_snap(schema, schema.get_config_snap(key))
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("maintain", {"final_days"}),
+        ("migrate_columns", {"table"}),
+        ("promote", {"table", "version", "reason"}),
+        ("reconcile", {"first", "last"}),
+        ("rehearse", {"ranges", "reason"}),
+        ("retire", {"table", "version", "reason"}),
+        ("rollback_partitions", {"table", "first", "last"}),
+    ],
+)
+def test_a_launchpad_opens_with_what_a_person_fills_in(name: str, asked: set[str]):
+    shown = yaml.safe_load(read_launchpad(defs.resolve_job_def(name)))
+    assert shown.keys() == {"ops"}
+    (op,) = shown["ops"].values()
+    assert op["config"].keys() == asked
+
+
+def test_no_launchpad_shows_settings_of_resources():
+    for job in defs.get_repository_def().get_all_jobs():
+        shown = yaml.safe_load(read_launchpad(job))
+        assert not shown.get("resources"), job.name
 
 
 def test_assets_are_the_tables():

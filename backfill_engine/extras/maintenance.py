@@ -157,5 +157,6 @@ def build_maintenance_schedule(maintain: JobDefinition) -> ScheduleDefinition:
         job=maintain,
         cron_schedule="30 3 * * *",
         execution_timezone="UTC",
-        description=f"At 03:30 UTC: {maintain.description}",
+        description=f"At 03:30 UTC: {maintain.description} Turn it on wherever runs go on by night "
+        "or all day long.",
     )

@@ -114,6 +114,13 @@ def find_outcomes(verdict: Verdict) -> dict[str, str]:
     }
 
 
+def list_acceptable(result: PartitionResult) -> list[Check]:
+    """Lists the failed checks of a withheld partition that a person may accept; often none."""
+    failed = [check for check in result.verdict.findings if result.verdict.failed(check)]
+    has_anything = result.measures.rows or result.measures.rejects
+    return failed if has_anything and Check.READABLE not in failed else []
+
+
 def describe_failures(verdict: Verdict) -> str:
     """Describes each failed check with what was measured and the bound, in one line."""
     return "; ".join(

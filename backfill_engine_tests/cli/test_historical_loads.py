@@ -146,7 +146,7 @@ def test_a_history_is_taken_in_once_and_what_is_computed_from_it_is_due(
     assert read_raw(project).version == version
     *due, observed = look(project)
     assert due == [
-        "due staging/flights materialize_days_from_20110101 2011-01-01 2011-01-12",
+        "due staging/flights sensors_days_from_20110101 2011-01-01 2011-01-12",
     ]
     assert "landing/flights" not in observed
 

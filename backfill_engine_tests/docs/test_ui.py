@@ -31,12 +31,21 @@ IN_DIALOG = f"({RANGE_FIELD})[2]"
 LAUNCH = "//button[contains(., 'Launch backfill') and not(@disabled)]"
 SAVE = "//button[contains(., 'Save config') and {}(@disabled)]"
 WRONG = "ops: {staging__flights: {config: {chunk: days=3, write_mode: upsert}}}"
-BACKSPACE = "\ue003"
+BACKSPACE, DOWN, END = "\ue003", "\ue015", "\ue010"
 MENDED = len("upsert}}}") * BACKSPACE + "overwrite}}}"
+
+FULL_MESSAGE = (
+    "(//*[contains(text(), 'events.Failure: ')]/following::*[text()='View full message'])[1]"
+)
+EDITOR = "//*[contains(@class, 'CodeMirror-lines')]"
+PROMOTE = (
+    "ops: {promote_version: {config: {table: serving/carrier_delays, version: v2, "
+    "reason: better on short hauls}}}"
+)
 
 RUNS = """
 { runsOrError { ... on Runs { results {
-    jobName status runConfigYaml tags { key value }
+    runId jobName status runConfigYaml tags { key value }
 } } } }
 """
 BACKFILLS = """
@@ -50,10 +59,14 @@ PATIENCE = 400
 
 @pytest.fixture(scope="module")
 def project(sample_landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """The first days have landed, one with wrong distances; the later ones are in raw."""
+    """The first days have landed, one with wrong distances; the later ones are in raw.
+
+    The last of them has too few rows, of which raw only warns.
+    """
     root = tmp_path_factory.mktemp("ui")
     landing = copy_days(sample_landing, root / "landing", first=BEFORE[0], count=16)
     rewrite_records(landing, SPOILED, double_distances)
+    rewrite_records(landing, LAST_LANDED, lambda records: records[: len(records) // 2])
     project = Project(root / "project", landing)
     done = project.materialize("raw/flights", partitions=f"{DAYS[0]}...{LAST_LANDED}")
     assert done.returncode == 0, done.stderr
@@ -119,6 +132,7 @@ def test_a_range_over_all_layers_ends_green_in_one_run(
     assert found == {"materialized"}
     (backfill,) = read_backfills(dagster)
     assert read_tags(backfill)[ABOUT_TAG] == f"flights {BEFORE[0]}...{BEFORE[-1]}"
+    assert not [value for value in read_tags(run).values() if value.startswith("{")]
 
 
 def test_a_range_of_a_table_is_launched_with_options_of_which_wrong_ones_are_refused(
@@ -131,7 +145,7 @@ def test_a_range_of_a_table_is_launched_with_options_of_which_wrong_ones_are_ref
     browser.take_screenshot(pictures / "launch.png")
     browser.click("//*[text()='Config']")
     browser.click("//button[contains(., 'Add config')]")
-    browser.click("//*[contains(@class, 'CodeMirror-lines')]")
+    browser.click(EDITOR)
     browser.type(WRONG)
     browser.wait_for("//*[contains(text(), 'write_mode not in enum type')]")
     browser.wait_for(SAVE.format(""))
@@ -193,3 +207,84 @@ def test_the_failing_check_has_the_value_and_the_next_command(
         f"- {{check: partition_is_stable, reason: WHY, partitions: ['{SPOILED}']}}",
     ):
         assert text in shown, shown
+
+
+def show_failure(
+    dagster: Dagster, browser: Browser, run: dict, picture: Path, *, height: int
+) -> str:
+    """Shows the whole message of a failed run; returns the text of the page above the trace."""
+    browser.open(f"{dagster.address}/runs/{run['runId']}")
+    browser.click(FULL_MESSAGE, seconds=120)
+    browser.wait_for("//button[text()='Done'] | //button[contains(., 'Done')]")
+    browser.resize(height)  # Without the trace, which names folders of the machine.
+    browser.take_screenshot(picture)
+    browser.resize()
+    shown, _, trace = browser.read_text().partition("Stack Trace:")
+    assert trace
+    return shown
+
+
+def test_the_failed_run_says_which_day_why_and_what_to_do_above_the_trace(
+    dagster: Dagster, browser: Browser, pictures: Path
+) -> None:
+    (run,) = (run for run in read_runs(dagster) if run["status"] == "FAILURE")
+    shown = show_failure(dagster, browser, run, pictures / "withheld.png", height=620)
+    for text in (
+        "staging/flights: withheld 1 of 5 partitions (the other 4 are published)",
+        f"{SPOILED}: partition_is_stable: drift(distance) = ",
+        f"backfill-assets backfill retry {read_tags(run)['dagster/backfill'][:8]}",
+        '"accept": [{"check": "partition_is_stable", "reason": "WHY"',
+    ):
+        assert text in shown, shown
+
+
+def test_a_day_that_only_warned_is_published_and_says_why(
+    dagster: Dagster, browser: Browser, pictures: Path
+) -> None:
+    browser.open(f"{dagster.address}/assets/raw/flights?view=checks")
+    browser.click("//*[text()='partition_is_complete']")
+    browser.click("//*[@role='tab'][contains(., 'Execution history')]")
+    browser.wait_for(f"//*[text()='{LAST_LANDED}']")
+    browser.wait_for("//*[contains(text(), 'only warns')]")
+    browser.take_screenshot(pictures / "warned.png")
+
+
+def test_a_promotion_is_asked_for_in_the_launchpad_and_refused_with_what_is_missing(
+    project: Project, dagster: Dagster, browser: Browser, pictures: Path
+) -> None:
+    for table, last in (("serving/carrier_delays", 4), ("features/carrier_delays_v2", 2)):
+        made = project.materialize(table, partitions=f"{BEFORE[0]}...{BEFORE[last]}")
+        assert made.returncode == 0, made.stderr
+    browser.open(f"{dagster.address}/locations/backfill_assets/jobs/promote")
+    browser.click("//*[@role='tab'][contains(., 'Launchpad')]", seconds=120)
+    browser.wait_for("//*[contains(@class, 'CodeMirror-line')][contains(., 'version')]")
+    browser.take_screenshot(pictures / "launchpad.png")
+    browser.click(EDITOR)
+    browser.type(10 * DOWN + END + 150 * BACKSPACE + PROMOTE)
+    browser.click("//button[contains(., 'Launch Run') and not(@disabled)]")
+    wait_for(lambda: read_runs(dagster)[0]["jobName"] == "promote", seconds=PATIENCE)
+    wait_for(lambda: read_runs(dagster)[0]["status"] == "FAILURE", seconds=PATIENCE)
+    picture = pictures / "promotion-refused.png"
+    shown = show_failure(dagster, browser, read_runs(dagster)[0], picture, height=515)
+    for text in ("and not features/carrier_delays_v2", *BEFORE[3:]):
+        assert text in shown, shown
+
+
+def test_the_pages_about_the_tables_are_made_by_a_click(
+    project: Project, dagster: Dagster, browser: Browser, pictures: Path
+) -> None:
+    browser.open(f"{dagster.address}/locations/backfill_assets/jobs/watch")
+    browser.click("//button[contains(., 'Materialize all')]", seconds=120)
+    wait_for(lambda: read_runs(dagster)[0]["jobName"] == "watch", seconds=PATIENCE)
+    wait_for(lambda: read_runs(dagster)[0]["status"] == "SUCCESS", seconds=PATIENCE)
+    browser.open(f"{dagster.address}/assets/ops/backfill_health")
+    browser.wait_for("//*[contains(text(), 'partitions withheld')]")
+    for name, title in (("late_arrivals", "Late arrivals"), ("backfill_health", "Backfill health")):
+        browser.open(f"file://{project.warehouse}/ops/{name}.html")
+        assert browser.wait_for("//h1") == title
+    browser.take_screenshot(pictures / "backfill_health.png")
+
+
+def test_automation_has_the_schedules_of_the_night(dagster: Dagster, browser: Browser) -> None:
+    browser.open(f"{dagster.address}/automation")
+    browser.wait_for("//*[text()='process_due_nightly_days']", seconds=120)

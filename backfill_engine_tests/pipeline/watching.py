@@ -31,7 +31,6 @@ from backfill_engine_tests.project import (
     SERVED_CARRIER_DELAYS,
     TRAINING_EXAMPLES,
     defs,
-    rolling_schedules,
 )
 
 BESIDE_ONE_A_LAYER = (CARRIER_DELAYS_V2.key, SERVED_CARRIER_DELAYS.key, TRAINING_EXAMPLES.key)
@@ -109,9 +108,12 @@ def evaluate_sensor(
 
 def evaluate_rolling(name: str, instance: DagsterInstance, at: datetime) -> ScheduleExecutionData:
     """One tick of the schedule that runs the last days of some tables again."""
-    (schedule,) = (
-        schedule for schedule in rolling_schedules if schedule.name == f"rolling_reprocess_{name}"
-    )
+    return evaluate_schedule(f"rolling_reprocess_{name}", instance, at)
+
+
+def evaluate_schedule(name: str, instance: DagsterInstance, at: datetime) -> ScheduleExecutionData:
+    """One tick of a schedule."""
+    schedule = defs.get_repository_def().get_schedule_def(name)
     with build_schedule_context(
         instance, scheduled_execution_time=at, repository_def=defs.get_repository_def()
     ) as context:

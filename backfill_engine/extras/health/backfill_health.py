@@ -73,11 +73,12 @@ def build_watch_schedule(catalog: Catalog) -> ScheduleDefinition:
     return ScheduleDefinition(
         name=f"{name}_nightly",
         job=watch,
-        cron_schedule="0 2 * * *",
+        cron_schedule="0 6 * * *",
         execution_timezone="UTC",
         description=(
-            "At 02:00 UTC: is each day whose input has come published over all layers, how far do "
-            "watermarks lag, how late does data come?"
+            "At 06:00 UTC, after the runs of the night: is each day whose input has come published "
+            "over all layers, how far do watermarks lag, how late does data come? It only watches: "
+            "its checks warn, and publish nothing. Turn it on wherever runs go on by themselves."
         ),
     )
 

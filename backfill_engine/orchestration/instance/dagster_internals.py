@@ -92,6 +92,7 @@ __all__ = [
     "ROOT_RUN_ID_TAG",
     "RUNLESS_JOB_NAME",
     "RUNLESS_RUN_ID",
+    "RUN_KEY_TAG",
     "UNCOMPARED_PARTITIONS",
     "WILL_RETRY_TAG",
     "AssetCheckExecutionsTable",
@@ -128,6 +129,9 @@ BACKFILL_TAG = "dagster/backfill"
 
 ROOT_RUN_ID_TAG = "dagster/root_run_id"
 """Tag of a retry: the run that all of them go back to."""
+
+RUN_KEY_TAG = "dagster/run_key"
+"""Tag of a run that a sensor or a schedule requested: its key, by which none is requested twice."""
 
 WILL_RETRY_TAG = "dagster/will_retry"
 """Tag of a run that ended: whether a retry of it is to come."""

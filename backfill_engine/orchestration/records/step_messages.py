@@ -2,19 +2,40 @@
 
 import logging
 from collections.abc import Sequence
+from itertools import chain
 
 from dagster import DagsterRun
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
-from backfill_engine.orchestration.instance.ranges import build_command, describe_ranges, shorten
+from backfill_engine.grains.grain import is_in_range
+from backfill_engine.orchestration.instance.partition_definitions import (
+    find_asset_key,
+    find_partitions_def,
+)
+from backfill_engine.orchestration.instance.ranges import (
+    build_command,
+    describe_ranges,
+    find_ranges,
+    shorten,
+)
 from backfill_engine.orchestration.runs.pausing import Continuation
-from backfill_engine.orchestration.runs.run_options import build_asset_config
-from backfill_engine.publishing.results import PartitionResult, describe_failures, describe_findings
+from backfill_engine.orchestration.runs.run_options import (
+    build_acceptance_config,
+    build_asset_config,
+)
+from backfill_engine.orchestration.runs.run_tags import find_chain
+from backfill_engine.publishing.results import (
+    PartitionResult,
+    describe_failures,
+    describe_findings,
+    list_acceptable,
+)
 from backfill_engine.tables.declarations import Table
 
 _LISTED = 50
 _UPSTREAM_LISTED = 7
+_ACCEPTANCES_LISTED = 3
+_SHOWN_OF_ID = 8
 
 
 def log_chunk(logger: logging.Logger, table: Table, results: Sequence[PartitionResult]) -> None:
@@ -64,7 +85,7 @@ def describe_withheld(
     partitions: int,
     found: Continuation,
 ) -> str:
-    """Describes in one message the withheld partitions with their reasons, and how to go on.
+    """Describes in one message the withheld partitions with their reasons, and what to do.
 
     Args:
         catalog: of the code location.
@@ -89,10 +110,38 @@ def describe_withheld(
         f"{table.key}: {', '.join(counted)} (the other {partitions - len(withheld)} are "
         "published):\n  " + "\n  ".join(lines)
     )
-    commands = _build_commands(catalog, run, found)
-    if commands:
-        message += "\nTo go on with what does not depend on them:\n  " + "\n  ".join(commands)
-    return message
+    read = [read.key for read in catalog.recipes[table.key].inputs if read.is_published]
+    source = " or ".join(read) or "the source"
+    chain_id = find_chain(run)[:_SHOWN_OF_ID]
+    retry = [f"backfill-assets backfill retry {chain_id}"] if reasons else []
+    commands = {
+        f"Once {source} is mended, go on with them and what waits for them": retry,
+        "Or publish them as they are, with your reason in place of WHY": _build_acceptances(
+            catalog, run, table, withheld
+        ),
+        "To go on with what does not depend on them": _build_commands(catalog, run, found),
+    }
+    return message + "".join(
+        f"\n{what}:\n  " + "\n  ".join(listed) for what, listed in commands.items() if listed
+    )
+
+
+def _build_acceptances(
+    catalog: Catalog, run: DagsterRun, table: Table, withheld: Sequence[PartitionResult]
+) -> list[str]:
+    """Builds the commands that accept what failed, one for each range of partitions."""
+    acceptable = {result.key: found for result in withheld if (found := list_acceptable(result))}
+    commands: list[str] = []
+    for first, last in find_ranges(find_partitions_def(table), acceptable):
+        inside = {key: acceptable[key] for key in acceptable if is_in_range(key, first, last)}
+        checks = {
+            check.value: [key for key, found in inside.items() if check in found]
+            for check in chain.from_iterable(inside.values())
+        }
+        partial = {check: keys if len(keys) < len(inside) else [] for check, keys in checks.items()}
+        config = build_acceptance_config(run, find_asset_key(table), partial)
+        commands.append(build_command(catalog, [table.key], first, last, config))
+    return shorten(commands, _ACCEPTANCES_LISTED)
 
 
 def _describe_not_due(results: Sequence[PartitionResult]) -> tuple[list[str], str]:

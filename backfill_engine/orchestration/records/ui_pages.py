@@ -13,7 +13,7 @@ from backfill_engine.lake.side_tables import build_quarantine_table, build_withh
 from backfill_engine.orchestration.instance.ranges import build_command, build_range_options
 from backfill_engine.proof.certificates import Certificate
 from backfill_engine.proof.pages import render_certificate
-from backfill_engine.publishing.results import PartitionResult, describe_failures
+from backfill_engine.publishing.results import PartitionResult, describe_failures, list_acceptable
 from backfill_engine.rules.verdicts import Check
 from backfill_engine.tables.declarations import Table
 
@@ -65,8 +65,7 @@ def _render_withheld(catalog: Catalog, table: Table, result: PartitionResult, ru
         "Mend its source, then run it again: *Materialize…* on its page, or\n\n"
         + write_code_block(again)
     )
-    acceptable = [check for check in result.verdict.findings if result.verdict.failed(check)]
-    if kept and Check.READABLE not in acceptable:
+    if acceptable := list_acceptable(result):
         parts.append(
             "Or publish it as it is, with a reason, as *Config* of *Materialize…*:\n\n"
             + write_code_block(_render_acceptance(table, key, acceptable), "yaml")

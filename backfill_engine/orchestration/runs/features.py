@@ -20,7 +20,11 @@ from backfill_engine.catalog import Catalog
 from backfill_engine.errors import CodeChangedError
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG, find_run_assets
+from backfill_engine.orchestration.instance.dagster_internals import (
+    BACKFILL_TAG,
+    HIDDEN_TAG_PREFIX,
+    find_run_assets,
+)
 from backfill_engine.orchestration.instance.own_runs import TAG_PREFIX
 from backfill_engine.orchestration.instance.ranges import shorten
 from backfill_engine.orchestration.runs.run_options import read_options, read_reason_tag
@@ -86,8 +90,9 @@ def keep_served_version(request: StepRequest) -> ServedHook | None:
 CODE_TAG = f"{TAG_PREFIX}code"
 """Tag of a run: one hash over the code versions of all tables."""
 
-PINNED_TAG = f"{TAG_PREFIX}pinned"
-"""Tag of the same: the code version of each table, and how the run's own are written, as JSON."""
+PINNED_TAG = f"{HIDDEN_TAG_PREFIX}{TAG_PREFIX}pinned"
+"""Tag of the same: the code version of each table, and how the run's own are written, as
+JSON, which the UI hides."""
 
 _LISTED = 7
 

@@ -31,7 +31,7 @@ from backfill_engine.orchestration.due.readiness import find_readiness, get_part
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph, find_run_assets
 from backfill_engine.orchestration.instance.own_runs import TAG_PREFIX
 from backfill_engine.orchestration.instance.ranges import describe_ranges, find_ranges, shorten
-from backfill_engine.orchestration.runs.features import CODE_TAG, PINNED_TAG
+from backfill_engine.orchestration.runs.features import CODE_TAG
 from backfill_engine.orchestration.runs.protecting import split_protected
 from backfill_engine.orchestration.runs.run_options import read_asset_options, read_override
 from backfill_engine.orchestration.runs.run_tags import (
@@ -223,7 +223,6 @@ _OF_ONE_RUN = {
     GOES_ON_WITH_TAG,
     PAUSED_AT_TAG,
     PAUSED_TAG,
-    PINNED_TAG,
     REFUSED_TAG,
     WITHHELD_TAG,
 }

@@ -139,6 +139,25 @@ def build_asset_config(
     return _build_config(configs)
 
 
+def build_acceptance_config(
+    run: DagsterRun, key: AssetKey, checks: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    """Builds a configuration that asks of an asset what a run asked, and accepts failed checks.
+
+    Args:
+        run: the run.
+        key: the asset.
+        checks: what is accepted: by check partitions, or none for all that the configuration is
+            for. Why is for a person to fill in.
+    """
+    accept = [
+        {"check": check, "reason": "WHY", **({"partitions": [*partitions]} if partitions else {})}
+        for check, partitions in checks.items()
+    ]
+    options = read_asset_options(run, key).model_dump(exclude_none=True)
+    return _build_config({key: {**options, "accept": accept}})
+
+
 def build_options_config(tables: Sequence[str], options: RunOptions) -> dict[str, Any]:
     """Builds the configuration that tells tables' assets the options of a run."""
     options_given = options.model_dump(exclude_none=True, include={*RunOptions.model_fields})

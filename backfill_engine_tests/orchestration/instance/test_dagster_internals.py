@@ -31,6 +31,7 @@ from backfill_engine.orchestration.instance.dagster_internals import (
     EVENTS_ARE_LOGGED,
     HIDDEN_TAG_PREFIX,
     ROOT_RUN_ID_TAG,
+    RUN_KEY_TAG,
     UNCOMPARED_PARTITIONS,
     WILL_RETRY_TAG,
     AssetGraph,
@@ -138,6 +139,7 @@ def test_an_instance_takes_a_backfill_of_chosen_partitions(tmp_path: Path):
         (BACKFILL_TAG, "BACKFILL_ID_TAG"),
         (HIDDEN_TAG_PREFIX, "HIDDEN_TAG_PREFIX"),
         (ROOT_RUN_ID_TAG, "ROOT_RUN_ID_TAG"),
+        (RUN_KEY_TAG, "RUN_KEY_TAG"),
         (WILL_RETRY_TAG, "WILL_RETRY_TAG"),
     ],
 )

@@ -107,7 +107,8 @@ def test_only_the_bad_days_fail_and_their_neighbours_publish(story: Story) -> No
 def test_raw_message_lists_each_bad_day_and_ends_with_the_commands_that_go_on(
     story: Story,
 ) -> None:
-    headline, truncated, broken, go_on, *commands = story.raw_run.message.split("\n")
+    lines = story.raw_run.message.split("\n")
+    headline, truncated, broken, mended, retry, accept, acceptance, go_on, *commands = lines
     assert headline == ("raw/flights: withheld 2 of 14 partitions (the other 12 are published):")
     assert truncated.strip() == (
         "2013-01-05: partition_is_complete: files_are_readable "
@@ -116,12 +117,24 @@ def test_raw_message_lists_each_bad_day_and_ends_with_the_commands_that_go_on(
     assert broken.strip() == (
         "2013-01-13: partition_is_valid: rejects = 0.04 (at most 0.01 of the records)"
     )
+    assert mended == "Once the source is mended, go on with them and what waits for them:"
+    assert retry.strip() == f"backfill-assets backfill retry {story.raw_run.id[:8]}"
+    assert accept == "Or publish them as they are, with your reason in place of WHY:"
+    # The truncated day has no rows that could be published.
+    assert acceptance.strip() == build_command(
+        CATALOG, [RAW], BROKEN_LINES, BROKEN_LINES, accept_validity(RAW)
+    )
     assert go_on == "To go on with what does not depend on them:"
     assert [command.strip() for command in commands] == [
         build_command(CATALOG, [STAGING, FEATURES], "2013-01-01", "2013-01-04", {}),
         build_command(CATALOG, [STAGING, FEATURES], "2013-01-06", "2013-01-12", {}),
         build_command(CATALOG, [STAGING, FEATURES], "2013-01-14", "2013-01-14", {}),
     ]
+
+
+def accept_validity(key: str) -> dict[str, Any]:
+    accepted = {"check": "partition_is_valid", "reason": "WHY"}
+    return {"ops": {key.replace("/", "__"): {"config": {"accept": [accepted]}}}}
 
 
 def test_staging_message_names_the_drift_and_the_days_that_raw_withheld(story: Story) -> None:

@@ -1,6 +1,7 @@
 """A person lets a failed check pass, in the run's configuration and with a reason."""
 
 import json
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,3 +99,13 @@ def test_an_unusable_acceptance_fails_the_run_with_nothing_written(
     run = pipeline.run(STAGING, first="2013-01-01", last="2013-01-02", accept=[acceptance])
     assert (run.success, run.error, run.message) == (False, "Failure", message)
     assert read_log(pipeline.warehouse, STAGING_FLIGHTS).version == before
+
+
+def test_the_message_has_the_command_that_accepts_the_other_day(accepted: Accepted) -> None:
+    title = "Or publish them as they are, with your reason in place of WHY:\n"
+    command, *_ = accepted.run.message.partition(title)[2].splitlines()
+    *_, ends, _, text = shlex.split(command)
+    (op,) = json.loads(text)["ops"].values()
+    pipeline, (first, last) = accepted.pipeline, ends.split("...")
+    pipeline.run(STAGING, first=first, last=last, ops={STAGING: op["config"]}).confirm()
+    assert NOT_ACCEPTED in pipeline.find_days(STAGING, "MATERIALIZED")

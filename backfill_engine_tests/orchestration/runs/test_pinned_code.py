@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from dagster import DagsterRun
+from dagster._core.storage.tags import TagType, get_tag_type
 
 from backfill_engine.errors import CodeChangedError
 from backfill_engine.orchestration.instance.dagster_internals import ROOT_RUN_ID_TAG
@@ -68,6 +69,8 @@ def test_runs_of_a_backfill_record_what_they_go_by(pipeline: Pipeline) -> None:
     former, latter = read_tags(pipeline, first), read_tags(pipeline, second)
     assert former[CODE_TAG] == latter[CODE_TAG], "of all tables, whichever a run is about"
     assert len(former[CODE_TAG]) == 16
+    assert [name for name, value in former.items() if value.startswith("{")] == [PINNED_TAG]
+    assert get_tag_type(PINNED_TAG) is TagType.HIDDEN
     assert json.loads(former[PINNED_TAG])["code"] == {**NEW, RAW: CATALOG.recipes[RAW].code_version}
 
 
