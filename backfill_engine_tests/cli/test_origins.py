@@ -36,7 +36,8 @@ def story(sample_landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Pro
     project = Project(root, landing, (("LOGNAME", "ann"),))
     run(project, "run", *ranged("--chunk", "days=2", "--reason", REASON), "--yes")
     confirm(project.materialize(RAW, partitions=f"{LAST}...{LAST}"))
-    run(project, "rollback", RAW, "--from", LAST, "--to", LAST, "--before", find_run(project, -1))
+    before = ("--before", find_run(project, -1))
+    run(project, "rollback", RAW, "--from", LAST, "--to", LAST, *before, "--yes")
     rewrite_records(landing, FIRST, lambda records: records[:-1])
     run(project, "run", *ranged("--template", "repair"), "--yes")
     run(project, "run", *ranged(), "--yes")
@@ -85,7 +86,7 @@ def test_each_commit_says_who_asked_why_and_how(story: Project) -> None:
     )
     assert plain == {"operation": "materialize"}
     run_id = find_run(story, 2)
-    ranged_back = f"--from {LAST} --to {LAST} --before {run_id}"
+    ranged_back = f"--from {LAST} --to {LAST} --before {run_id} --yes"
     assert back == {
         "operation": "rollback",
         "by": "ann",

@@ -153,7 +153,7 @@ def test_the_check_finds_a_spoiled_data_file_either_way(
         for evaluation in pipeline.read_evaluations(run)
         if not evaluation.passed
     ]
-    assert failed == [SPOILED, None]
+    assert failed == [SPOILED]
     assert bool(counts) == (read_back_bytes == "1")
 
 
