@@ -68,7 +68,6 @@ class Project:
         inherited = {k: v for k, v in os.environ.items() if k in kept or not k.startswith(own)}
         return {
             **inherited,
-            "COLUMNS": "200",  # Tests look for whole lines, whatever terminal they run in.
             "DAGSTER_HOME": str(home),
             "BACKFILL_LANDING": str(self.landing),
             "BACKFILL_WAREHOUSE": str(self.warehouse),

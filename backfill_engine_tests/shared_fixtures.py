@@ -87,6 +87,14 @@ def pytest_collection_modifyitems(
 
 
 @pytest.fixture(scope="session", autouse=True)
+def wide_terminal() -> Iterator[None]:
+    """Lets commands print whole lines, which tests look for; xdist says 80 columns."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("COLUMNS", "200")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def quick_instances() -> Iterator[None]:
     """Opens Dagster's instances of this process five times as fast.
 

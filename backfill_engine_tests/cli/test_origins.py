@@ -103,7 +103,7 @@ def test_certificates_have_the_same_and_commits_vouch_for_it(story: Project) -> 
         verified = run(story, "proof", "certificate", record["run_id"], "--verify")
         assert "DOES NOT HOLD" not in verified
     page = run(story, "proof", "certificate", find_run(story, 0))
-    assert "| origin | operation backfill, by ann, reason as told in " in page
+    assert "operation backfill, by ann, reason as told in " in page
     assert "--chunk days=2" in page
 
 

@@ -197,10 +197,8 @@ def list_held_back(found: Verdicts) -> list[tuple[str, str, int, str]]:
 
 
 def test_the_last_line_says_how_much_was_left_as_up_to_date(
-    home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-
     def execute(home: Home, run_id: str) -> None:
         key = RAW if run_id == "run-1" else STAGING
         home.publish(run_id, key, *DAYS)
