@@ -53,7 +53,9 @@ def double_distances(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
         {
             **record,
             "distance": record["distance"] * 2,
-            "air_time": record["air_time"] and record["air_time"] + record["distance"] // 8,
+            # At most what `Values` allows, of which a flight to Honolulu would take more.
+            "air_time": record["air_time"]
+            and min(record["air_time"] + record["distance"] // 8, 1_200),
         }
         for record in records
     ]
