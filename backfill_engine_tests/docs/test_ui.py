@@ -219,9 +219,8 @@ def show_failure(
     browser.resize(height)  # Without the trace, which names folders of the machine.
     browser.take_screenshot(picture)
     browser.resize()
-    shown, _, trace = browser.read_text().partition("Stack Trace:")
-    assert trace
-    return shown
+    # Of a long message the trace isn't among what the page shows.
+    return browser.read_text().partition("Stack Trace:")[0]
 
 
 def test_the_failed_run_says_which_day_why_and_what_to_do_above_the_trace(
