@@ -65,7 +65,7 @@ def read_launchpad(job: JobDefinition) -> str:
         ("reconcile", {"first", "last"}),
         ("rehearse", {"ranges", "reason"}),
         ("retire", {"table", "version", "reason"}),
-        ("rollback_partitions", {"table", "first", "last"}),
+        ("rollback_partitions", {"table", "first", "last", "reason"}),
     ],
 )
 def test_a_launchpad_opens_with_what_a_person_fills_in(name: str, asked: set[str]):
