@@ -84,7 +84,7 @@ def test_the_rest_says_who_asked_and_how_and_not_what_became_of_the_run(home: Ho
     own = {
         WITHHELD_TAG: STAGING,
         REFUSED_TAG: "true",
-        "backfill_assets/pinned": "{}",
+        ".dagster/backfill_assets/pinned": "{}",
         PROCESS_TAG: "1",
     }
     home.instance.add_run_tags("first-run", {**carried, **own})
