@@ -1,6 +1,5 @@
 """What a person decides of partitions: how they are recovered, taken back, accepted, protected."""
 
-import getpass
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -39,6 +38,7 @@ from backfill_engine.cli.terminal import (
     print_grid,
 )
 from backfill_engine.errors import ProtectedError, SettingsError
+from backfill_engine.lake.origins import find_user
 from backfill_engine.lake.whole_files import refuse_short_id
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def rollback(
         {
             **{"table": table, "first": first, "last": last, **where_to, "force": force},
             **{"downstream": downstream, "override_protection": override_protection},
-            **{"reason": reason, "by": getpass.getuser()},
+            **{"reason": reason, "by": find_user()},
         }
     )
 
@@ -316,7 +316,7 @@ def protect(
         last=last,
         protected=not lift,
         reason=reason,
-        by=getpass.getuser(),
+        by=find_user(),
     )
     _decide(catalog.warehouse, declared, decision, as_json=as_json)
 

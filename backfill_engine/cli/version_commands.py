@@ -1,6 +1,5 @@
 """Versions of a served table: which is served, another one promoted, one that is retired."""
 
-import getpass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,6 +23,7 @@ from backfill_engine.cli.options import (
 )
 from backfill_engine.cli.terminal import Grid, confirm, echo, echo_lines, print_answer, print_grid
 from backfill_engine.errors import PromotionError, SettingsError, UnknownTableError
+from backfill_engine.lake.origins import find_user
 
 if TYPE_CHECKING:
     from backfill_engine.extras.versions.described import DescribedTable
@@ -130,7 +130,7 @@ def retire(
         return
     if full and not yes:
         confirm("retire it?")
-    config = {"table": table, "version": version, "reason": reason, "by": getpass.getuser()}
+    config = {"table": table, "version": version, "reason": reason, "by": find_user()}
     echo_lines(run_job("retire", "retire_version", config))
 
 
@@ -156,7 +156,7 @@ def run_promotion(
     from backfill_engine.extras.versions.switching import PromotionConfig, look_ahead
 
     catalog, graph = load_catalog(), load_graph()
-    given = PromotionConfig(**config, table=served.key, by=getpass.getuser())
+    given = PromotionConfig(**config, table=served.key, by=find_user())
     with open_instance() as instance:
         recover_dead_runs(instance)
         promotion, words = look_ahead(catalog, instance, graph, given)

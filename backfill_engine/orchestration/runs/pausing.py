@@ -6,7 +6,6 @@ partitions goes on past these.
 """
 
 import datetime as dt
-import getpass
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -23,6 +22,7 @@ from dagster import (
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import BackfillError
 from backfill_engine.grains.grain import is_in_range
+from backfill_engine.lake.origins import find_user
 from backfill_engine.lake.protections import read_protections
 from backfill_engine.lake.served_versions import find_unread
 from backfill_engine.lake.table_log import read_log
@@ -89,7 +89,7 @@ def pause(instance: DagsterInstance, chain_id: str, *, reason: str, now: dt.date
         reason: why; may be empty.
         now: UTC.
     """
-    found = Pause(getpass.getuser(), now.isoformat(timespec="seconds"), reason)
+    found = Pause(find_user(), now.isoformat(timespec="seconds"), reason)
     text = json.dumps(asdict(found))
     instance.daemon_cursor_storage.set_cursor_values({_PAUSE_KEY + chain_id: text})
     return found
