@@ -138,6 +138,7 @@ def find_outcome(
     progress: Progress,
     *,
     unrequested: tuple[str, str] | None = None,
+    certificates: Sequence[Certificate] | None = None,
 ) -> BackfillOutcome:
     """Finds what a backfill that is over came to.
 
@@ -148,8 +149,11 @@ def find_outcome(
         progress: of the backfill.
         unrequested: status and reason of partitions that no run was made for, if who makes the runs
             knows better than that what they read is held back.
+        certificates: of its chain, if they were read already.
     """
     backfill = progress.backfill
+    if certificates is None:
+        certificates = _read_certificates(warehouse, backfill.chain)
     result = ChainResult(errors=[backfill.error] if backfill.error else [])
     commands: list[str] = []
     if progress.state != "published":
@@ -175,7 +179,7 @@ def find_outcome(
         held_back=list(map(describe_held_back, result.held_back)),
         errors=result.errors,
         commands=commands,
-        warned=_find_warnings(_read_certificates(warehouse, backfill.chain)),
+        warned=_find_warnings(certificates),
     )
 
 
@@ -411,8 +415,11 @@ def find_verdicts(
     elif progress.why_paused and not is_cancelled:
         unrequested = (PAUSED_STATUS, "paused before a run of it was made")
     ended = replace(progress, at_work="")
-    outcome = find_outcome(catalog, instance, warehouse, ended, unrequested=unrequested)
-    left = _find_left(_read_certificates(warehouse, backfill.chain))
+    certificates = _read_certificates(warehouse, backfill.chain)
+    outcome = find_outcome(
+        catalog, instance, warehouse, ended, unrequested=unrequested, certificates=certificates
+    )
+    left = _find_left(certificates)
     idle = {table.table: table.up_to_date for table in plan.tables if table.up_to_date}
     tables = [
         _judge_table(catalog, key, progress, left, outcome, idle.get(key, 0))
