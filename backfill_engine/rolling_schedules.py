@@ -28,7 +28,6 @@ from backfill_engine.orchestration.instance.partition_definitions import (
     find_partitions_def,
 )
 from backfill_engine.orchestration.instance.ranges import find_ranges
-from backfill_engine.orchestration.planning.run_requests import find_run_requests
 from backfill_engine.orchestration.runs.chains import find_partitions_at_work
 from backfill_engine.orchestration.runs.protecting import split_protected
 from backfill_engine.orchestration.runs.run_tags import (
@@ -37,7 +36,7 @@ from backfill_engine.orchestration.runs.run_tags import (
     RANGE_END_TAG,
     RANGE_START_TAG,
 )
-from backfill_engine.sensors import build_work_request
+from backfill_engine.sensors import build_work_request, find_work
 from backfill_engine.tables.declarations import Table
 
 
@@ -119,17 +118,7 @@ def _build_due_schedule(catalog: Catalog, job: RangeJob) -> ScheduleDefinition:
     partitions = job.name.removeprefix(catalog.prefix(OF_SENSORS))
 
     def request_due(context: ScheduleEvaluationContext) -> Iterator[RunRequest | SkipReason]:
-        assert context.repository_def is not None
-        instance, settings = context.instance, catalog.settings
-        found = find_run_requests(
-            catalog,
-            instance,
-            context.repository_def.asset_graph,
-            catalog.warehouse,
-            Memory(),
-            landing_root=settings.landing,
-            late_days=settings.late_days,
-        )
+        instance, found = context.instance, find_work(catalog, context, Memory())
         for text in (*found.errors, *found.notices):
             context.log.warning(text)
         due = [build_work_request(work) for work in found.requested if work.table in keys]

@@ -10,6 +10,7 @@ from dagster import (
     DefaultSensorStatus,
     RunFailureSensorContext,
     RunRequest,
+    ScheduleEvaluationContext,
     SensorDefinition,
     SensorEvaluationContext,
     SensorResult,
@@ -28,7 +29,11 @@ from backfill_engine.orchestration.backfills.resuming import (
 from backfill_engine.orchestration.due.due_partitions import Memory
 from backfill_engine.orchestration.instance.own_runs import note_own_assets
 from backfill_engine.orchestration.instance.partition_definitions import find_asset_key
-from backfill_engine.orchestration.planning.run_requests import Work, find_run_requests
+from backfill_engine.orchestration.planning.run_requests import (
+    FoundWork,
+    Work,
+    find_run_requests,
+)
 from backfill_engine.orchestration.recovery.recovery import (
     describe_dead_runs,
     describe_recovery,
@@ -282,17 +287,7 @@ def build_process_due_partitions(catalog: Catalog, jobs: RangeJobs) -> SensorDef
         Each table is requested once what it reads has been. A partition that is withheld is tried
         again once its input has changed, not before; and so is one that a rollback brought back.
         """
-        assert context.repository_def is not None
-        settings = catalog.settings
-        found = find_run_requests(
-            catalog,
-            context.instance,
-            context.repository_def.asset_graph,
-            catalog.warehouse,
-            Memory.from_json(context.cursor),
-            landing_root=settings.landing,
-            late_days=settings.late_days,
-        )
+        found = find_work(catalog, context, Memory.from_json(context.cursor))
         for error in found.errors:
             context.log.error(error)
         for notice in found.notices:
@@ -311,6 +306,24 @@ def build_process_due_partitions(catalog: Catalog, jobs: RangeJobs) -> SensorDef
         )
 
     return build_sensor(catalog, process_due_partitions, jobs, on=False)
+
+
+def find_work(
+    catalog: Catalog,
+    context: SensorEvaluationContext | ScheduleEvaluationContext,
+    memory: Memory,
+) -> FoundWork:
+    """Finds what is due of a code location's tables, by its settings."""
+    assert context.repository_def is not None
+    return find_run_requests(
+        catalog,
+        context.instance,
+        context.repository_def.asset_graph,
+        catalog.warehouse,
+        memory,
+        landing_root=catalog.settings.landing,
+        late_days=catalog.settings.late_days,
+    )
 
 
 def build_work_request(work: Work, job_name: str | None = None) -> RunRequest:
