@@ -50,6 +50,7 @@ def test_a_day_without_landing_files_is_withheld_alone(layers: Layers) -> None:
         "raw/flights: withheld 1 of 9 partitions (the other 8 are published):",
         f"  {NEVER_LANDED}: partition_is_complete: landing_files_exist (nothing has ever landed; "
         "its folder isn't there: land it again, or put a file _EMPTY into its folder)",
+        *say_how_to_go_on(layers.raw, "the source"),
     ]
     assert layers.pipeline.find_days(RAW, "FAILED") == [NEVER_LANDED]
     assert layers.pipeline.find_days(RAW, "MATERIALIZED") == [*list_days(1, 3), *list_days(5, 9)]
@@ -60,6 +61,7 @@ def test_staging_withholds_the_day_that_raw_withheld_and_names_it(layers: Layers
         "staging/flights: withheld 1 of 9 partitions (the other 8 are published):",
         f"  {NEVER_LANDED}: partition_is_complete: upstream_is_published "
         f"(raw/flights {NEVER_LANDED} is failed or withheld)",
+        *say_how_to_go_on(layers.staging, RAW),
     ]
     assert layers.pipeline.find_days(STAGING, "FAILED") == [NEVER_LANDED]
     assert layers.pipeline.read_rows(STAGING_FLIGHTS, NEVER_LANDED) == []
@@ -90,7 +92,10 @@ def test_features_withhold_every_day_whose_window_holds_a_withheld_one(layers: L
     headline, *lines = layers.features.message.split("\n")
     assert headline.startswith("features/carrier_delays: withheld 6 of 9 partitions")
     why = f"upstream_is_published (staging/flights {NEVER_LANDED} is failed or withheld)"
-    assert lines == [f"  2013-01-04...2013-01-09: partition_is_complete: {why}"], "said once"
+    assert lines == [
+        f"  2013-01-04...2013-01-09: partition_is_complete: {why}",
+        *say_how_to_go_on(layers.features, STAGING),
+    ], "said once"
     assert layers.pipeline.find_days(FEATURES, "FAILED") == list_days(4, 9)
     assert layers.pipeline.find_days(FEATURES, "MATERIALIZED") == list_days(1, 3)
     published = {
@@ -103,7 +108,8 @@ def test_what_waits_for_days_that_never_came_is_not_due_and_counted_apart(
     layers: Layers,
 ) -> None:
     run = layers.pipeline.run(FEATURES, first="2013-01-09", last="2013-01-12", check_events=400)
-    headline, *withheld, not_due = run.message.split("\n")
+    headline, *withheld, not_due, mended, retry = run.message.split("\n")
+    assert [mended, retry] == say_how_to_go_on(run, STAGING)
     assert headline == (
         "features/carrier_delays: withheld 2 of 4 partitions, 2 more are not due (the other 0 are "
         "published):"
@@ -128,6 +134,13 @@ def test_what_waits_for_days_that_never_came_is_not_due_and_counted_apart(
     # Once what they wait for has been tried, they are to be run again.
     layers.pipeline.run(STAGING, first="2013-01-12", last="2013-01-12")
     assert read_features(layers.pipeline) == [*["failed"] * 2, "not_due", "failed"]
+
+
+def say_how_to_go_on(run: FinishedRun, source: str) -> list[str]:
+    return [
+        f"Once {source} is mended, go on with them and what waits for them:",
+        f"  backfill-assets backfill retry {run.id[:8]}",
+    ]
 
 
 def read_features(pipeline: Pipeline) -> list[str]:
