@@ -95,7 +95,7 @@ def _is_delay(delay: str, actual: str, scheduled: str, known: str) -> str:
     """
     minutes = [f"({time} div 100 * 60 + {time} % 100)" for time in (actual, scheduled)]
     return (
-        f"({delay} IS NULL) = ({known} IS NULL)"
+        f"({delay} IS NULL) = ({known} IS NULL) AND ({actual} IS NULL OR {scheduled} IS NOT NULL)"
         f" AND coalesce(pmod({minutes[0]} - {minutes[1]} - {delay}, 1440) = 0,"
         f" {delay} IS NULL OR {scheduled} IS NULL)"
     )
@@ -112,7 +112,7 @@ CANCELLED_RISE = 0.6
 STORMS_CANCEL = "a storm may cancel more, and staging withholds nulls that contradict others"
 
 _MAY_BE_NULL = (
-    # The history has neither.
+    # The history has neither; a time without the other contradicts `_DELAYS_ARE_MINUTES`.
     NullSpike(columns=("arr_time", "sched_arr_time"), rise=1),
     NullSpike(
         columns=("dep_time", "dep_delay", "arr_delay", "air_time"),

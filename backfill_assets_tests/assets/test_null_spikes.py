@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from dagster import AssetCheckSeverity
 
 from backfill_engine.rules.verdicts import Check
@@ -32,12 +33,16 @@ def find_evaluation(pipeline: Pipeline, run: FinishedRun, key: str) -> Any:
     return evaluation
 
 
-def test_half_of_the_delays_lost_warns_in_raw_and_stops_before_the_features(
-    pipeline: Pipeline,
+@pytest.mark.parametrize(
+    ("lost", "contradicted"),
+    [("dep_delay", "agrees(dep_delay) = 0.49"), ("sched_arr_time", "agrees(arr_delay) = 0.49")],
+)
+def test_half_of_a_time_lost_warns_in_raw_and_stops_before_the_features(
+    pipeline: Pipeline, lost: str, contradicted: str
 ) -> None:
-    run = run_with_half_lost(pipeline, "dep_delay")
+    run = run_with_half_lost(pipeline, lost)
     assert run.message.startswith("staging/flights: withheld 1 of 1 partitions")
-    assert "partition_is_valid: agrees(dep_delay) = 0.49" in run.message
+    assert f"partition_is_valid: {contradicted}" in run.message
     landed = find_evaluation(pipeline, run, RAW)
     assert (landed.passed, landed.severity) == (False, AssetCheckSeverity.WARN)
     assert DAY not in pipeline.find_days(STAGING, "MATERIALIZED")

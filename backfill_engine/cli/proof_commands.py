@@ -284,28 +284,27 @@ def print_history(changes: "Sequence[Change]") -> None:
     grid = Grid("version", "committed", "operation", "partitions", ">rows", "~by and why")
     for change in changes:
         day, _, time = change.committed_at.partition("T")
-        row = (str(change.version), f"{day}\n{time[:8]}")
-        if change.run_id is None:
-            grid.add_row(*row, change.operation)
-            continue
+        partitions = f"{change.first}...\n{change.last} ({change.partitions})"
         grid.add_row(
-            *row,
-            "\n".join(_describe_operation(change, change.run_id)),
-            f"{change.first}...\n{change.last} ({change.partitions})",
-            f"{change.rows:,}",
+            str(change.version),
+            f"{day}\n{time[:8]}",
+            "\n".join(_describe_operation(change)),
+            *((partitions, f"{change.rows:,}") if change.partitions else ("", "")),
             ": ".join(filter(None, (change.origin.by, change.origin.reason))),
         )
     print_grid(grid)
 
 
-def _describe_operation(change: "Change", run_id: str) -> list[str]:
+def _describe_operation(change: "Change") -> list[str]:
     """Describes what kind of run made a commit, which run, and of which backfill."""
+    if change.run_id is None:
+        return [change.operation]
     mode, operation = change.write_mode or "", change.origin.operation
-    kinds = dict.fromkeys((operation or mode, mode))
+    kinds = dict.fromkeys(filter(None, (operation or mode or change.operation, mode)))
     if operation:
         kinds.pop("overwrite", None)
     backfill = [f"of {change.backfill_id[:_OF_ID]}"] if change.backfill_id else []
-    return [*kinds, run_id[:_OF_ID], *backfill]
+    return [*kinds, change.run_id[:_OF_ID], *backfill]
 
 
 def print_pins(pins: "Sequence[Pin]") -> None:

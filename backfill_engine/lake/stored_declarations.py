@@ -199,9 +199,14 @@ def find_uncompared(log: TableLog) -> tuple[int, MigrationRecord] | None:
         return None
     if newest.version <= int(log.properties.get(MIGRATED, -1)):
         return None
-    ((_, info),) = read_commit_infos(log.uri, after=newest.version - 1, up_to=newest.version)
-    record = MigrationRecord.from_json(info.get("userMetadata"))
+    record = read_migration(log, newest.version)
     return None if record is None else (newest.version, record)
+
+
+def read_migration(log: TableLog, version: int) -> MigrationRecord | None:
+    """Reads the record of the migration that made a version; None if none did."""
+    ((_, info),) = read_commit_infos(log.uri, after=version - 1, up_to=version)
+    return MigrationRecord.from_json(info.get("userMetadata"))
 
 
 _CONSTRAINTS = "delta.constraints."

@@ -6,6 +6,7 @@ from itertools import islice
 from backfill_engine.grains.grain import is_in_range
 from backfill_engine.lake.commits import Commit
 from backfill_engine.lake.origins import UNKNOWN, Origin
+from backfill_engine.lake.stored_declarations import read_migration
 from backfill_engine.lake.table_log import TableLog
 
 
@@ -17,9 +18,9 @@ class Change:
         version: the Delta version that it made.
         committed_at: UTC, ISO 8601.
         operation: as Delta names it.
-        write_mode: how the rows came about; the following are None and 0 where the commit isn't a
-            publish of this project.
-        run_id: the run.
+        write_mode: how the rows came about; it and the following are None and 0 where the commit
+            isn't a publish of this project.
+        run_id: the run; also of a migration, and so is `origin`.
         backfill_id: the backfill that it is part of or continues; None if none.
         first: first partition key, of the range asked for if there is one.
         last: last one.
@@ -56,15 +57,19 @@ def list_changes(
         last: last one; None for all to the last.
         limit: most of them; None for all that the log still has.
     """
-    changes = (_describe(commit, first, last) for commit in log.iterate_commits())
+    changes = (_describe(log, commit, first, last) for commit in log.iterate_commits())
     return list(islice((change for change in changes if change is not None), limit))
 
 
-def _describe(commit: Commit, first: str | None, last: str | None) -> Change | None:
+def _describe(log: TableLog, commit: Commit, first: str | None, last: str | None) -> Change | None:
     committed_at = commit.committed_at.isoformat(timespec="milliseconds")
     record = commit.record
     if record is None:
-        return Change(commit.version, committed_at, commit.operation)
+        migration = read_migration(log, commit.version) if commit.is_migration else None
+        run_id, known = (migration.run_id, migration.origin) if migration else (None, {})
+        return Change(
+            commit.version, committed_at, commit.operation, run_id=run_id, origin=Origin(**known)
+        )
     keys = sorted(key for key in record.rows if is_in_range(key, first, last))
     if not keys:
         return None

@@ -11,7 +11,7 @@ from backfill_engine.errors import DeclarationError
 from backfill_engine.grains.dates import DAYS
 from backfill_engine.grains.grain import Grain
 from backfill_engine.grains.whole import WHOLE
-from backfill_engine.rules.column_rules import add_null_spike
+from backfill_engine.rules.column_rules import NullSpike, add_null_spike
 from backfill_engine.rules.count_rules import Reconciled, Rejects, Shrink
 from backfill_engine.rules.declared import (
     DeclaredFields,
@@ -315,6 +315,12 @@ class Table:
                 raise DeclarationError(f"{self.key}: `{name}` must be a declared, required column")
 
     def _check_rules(self) -> None:
+        spikes = [rule for rule in self.rules if isinstance(rule, NullSpike)]
+        about = [name for rule in spikes for name in rule.columns or ("the columns left",)]
+        if twice := sorted({name for name in about if about.count(name) > 1}):
+            raise DeclarationError(
+                f"{self.key}: two rules `NullSpike` are about {', '.join(twice)}: keep one"
+            )
         kinds = {column.name: column.parsed_type.kind for column in self.columns}
         for at, rule in enumerate(self.rules):
             if not isinstance(rule, Rule):

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from backfill_engine.cli import app
 from backfill_engine.contents.canonical_words import find_arrow_type
 from backfill_engine.lake.commits import MigrationRecord
+from backfill_engine.lake.origins import Origin
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.tables.columns import Column
 from backfill_engine_tests.pipeline.landing_zone import LandingZone
@@ -64,11 +65,14 @@ def test_a_migration_that_was_stopped_before_it_was_compared_is_told(
         based_on=0,
         rows={"2013-01-05": 3},
         checksums={"2013-01-05": "0"},
+        origin=Origin("migration", "ann", "hours pass 23").known,
     )
     write_flights(warehouse)
     write_flights(warehouse, record=record.to_json())
     shown = CliRunner().invoke(app, ["migrate", RAW, "--dry-run"])
     assert shown.output == f"{RAW}: the migration of version 1 was stopped, and is compared first\n"
+    told = CliRunner().invoke(app, ["history", RAW]).output.split()
+    assert {"migration", "killed", "ann:", "hours", "pass", "23"} <= {*told}
 
 
 def test_a_narrower_type_is_refused(installation: LandingZone, warehouse: Warehouse) -> None:

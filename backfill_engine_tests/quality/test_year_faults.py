@@ -110,6 +110,7 @@ FAULTS: dict[Table, list[tuple[str, Break, str]]] = {
         ("half in km", _half("distance", lambda x: x * 1.6), "agrees(air_time)"),
         ("30 % nulls", _some_null("dep_time"), "agrees(dep_delay)"),
         ("30 % in air", _some_null("air_time"), "agrees(arr_delay)"),
+        ("30 % of schedules", _some_null("sched_arr_time"), "agrees(arr_delay)"),
         ("30 % of planes", _some_null("tailnum"), "agrees(tailnum)"),
         ("one plane", _set("tailnum", "N1"), "varies(tailnum)"),
     ],

@@ -2,6 +2,7 @@
 
 import pytest
 
+from backfill_engine.errors import DeclarationError
 from backfill_engine.rules.column_rules import Nulls, NullSpike
 from backfill_engine.rules.measured import (
     NOT_MEASURED,
@@ -88,6 +89,18 @@ def test_one_that_names_no_columns_says_the_bounds_of_the_others():
         NullSpike(columns=("d", "v"), rise=0.5)
     ]
     assert list_found(NullSpike(rise=1), measures=measure(d=100, n=100, v=100)) == []
+
+
+@pytest.mark.parametrize(
+    ("spikes", "about"),
+    [
+        ([NullSpike(columns=("v", "d")), NullSpike(columns=("v",), at_least=100)], "v"),
+        ([NullSpike(rise=0.5), NullSpike(at_least=100)], "the columns left"),
+    ],
+)
+def test_two_about_one_column_are_refused(spikes: list[NullSpike], about: str):
+    with pytest.raises(DeclarationError, match=f"two rules `NullSpike` are about {about}: keep"):
+        build_table(*spikes)
 
 
 def test_a_column_that_is_not_compared_is_not_counted():
