@@ -11,7 +11,7 @@ from backfill_engine_tests.commands import Project
 from backfill_engine_tests.pages import run_page
 from backfill_engine_tests.project import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_FLIGHTS
 
-pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

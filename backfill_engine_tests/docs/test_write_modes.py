@@ -10,7 +10,7 @@ from backfill_engine_tests.commands import Project
 from backfill_engine_tests.pages import run_page
 from backfill_engine_tests.project import STAGING_FLIGHTS
 
-pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
+pytestmark = pytest.mark.slow
 
 
 def test_the_page_does_what_it_says(clone: Path, project: Project) -> None:

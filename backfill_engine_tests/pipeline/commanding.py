@@ -12,7 +12,7 @@ from typing import Any
 from backfill_engine.lake.commits import Commit
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine_tests.commands import PROJECT, Project
+from backfill_engine_tests.commands import PROJECT, QUICKLY, Project
 from backfill_engine_tests.postgres import serve_postgres
 from backfill_engine_tests.project import CATALOG
 from backfill_engine_tests.servers import wait_for
@@ -25,8 +25,8 @@ Line = Mapping[str, Any]
 def open_postgres_home(root: Path) -> Iterator[Project]:
     """A project whose landing zone is there, with the home of a server, on PostgreSQL."""
     with serve_postgres() as server:
-        url = (("DAGSTER_POSTGRES_URL", server.create_database()),)
-        yield Project(root, root / "landing", url, PROJECT / "deploy" / "dagster.yaml")
+        settings = (("DAGSTER_POSTGRES_URL", server.create_database()), *QUICKLY)
+        yield Project(root, root / "landing", settings, PROJECT / "deploy" / "dagster.yaml")
 
 
 def launch(project: Project, *options: str) -> str:

@@ -8,7 +8,11 @@ from dagster import DagsterRun, DagsterRunStatus
 
 from backfill_engine.errors import SettingsError
 from backfill_engine.lake.origins import Origin
-from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG, ROOT_RUN_ID_TAG
+from backfill_engine.orchestration.instance.dagster_internals import (
+    BACKFILL_TAG,
+    HIDDEN_TAG_PREFIX,
+    ROOT_RUN_ID_TAG,
+)
 
 PRIORITY_TAG = "dagster/priority"
 
@@ -50,8 +54,9 @@ COMMAND_TAG = "backfill_assets/command"
 OPERATION_TAG = "backfill_assets/operation"
 """Tag of a backfill, or of a run: what kind of run it is, in a word, as `replay`."""
 
-LAUNCHED_CODE_TAG = "backfill_assets/launched_code"
-"""Tag of a backfill and its runs: the code version of each table when it was asked for, as JSON."""
+LAUNCHED_CODE_TAG = f"{HIDDEN_TAG_PREFIX}backfill_assets/launched_code"
+"""Tag of a backfill and its runs: the code version of each table when it was asked for, as JSON;
+the UI hides it."""
 
 CHAIN_TAG = "backfill_assets/backfill"
 """Tag of a run that continues another: the backfill of the first of them, or that run's id.

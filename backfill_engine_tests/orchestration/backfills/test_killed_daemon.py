@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from backfill_engine_tests.commands import Project, confirm
+from backfill_engine_tests.commands import QUICKLY, Project, confirm
 from backfill_engine_tests.pipeline.commanding import (
     find_listed,
     follow,
@@ -41,6 +41,6 @@ def test_a_backfill_outlives_its_daemon(tmp_path: Path) -> None:
         again = [day for day in DAYS if len(list_commits(project, RAW, day)) > 1]
         assert len(again) <= 1
         assert all(len(list_commits(project, STAGING, day)) == 1 for day in DAYS)
-        undisturbed = Project(tmp_path / "undisturbed", project.landing)
+        undisturbed = Project(tmp_path / "undisturbed", project.landing, QUICKLY)
         confirm(undisturbed.materialize(*TABLES, partitions=f"{DAYS[0]}...{DAYS[-1]}"))
         assert project.read_checksums() == undisturbed.read_checksums()

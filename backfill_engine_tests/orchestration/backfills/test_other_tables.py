@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from backfill_assets.samples.orders import land_orders
-from backfill_engine_tests.commands import Project, confirm
+from backfill_engine_tests.commands import QUICKLY, Project, confirm
 from backfill_engine_tests.pipeline.commanding import (
     command,
     follow,
@@ -21,7 +21,7 @@ from backfill_engine_tests.pipeline.running import RAW, STAGING, list_days
 from backfill_engine_tests.project import RAW_ORDERS, RAW_WEATHER
 from backfill_engine_tests.servers import ask, serve
 
-pytestmark = [pytest.mark.slow, pytest.mark.by_hand, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 DAYS = list_days(2, 4)
 HOURS = [f"2013-01-02-{hour:02}:00" for hour in range(24)]
@@ -40,7 +40,7 @@ query($backfill: String!) {
 @pytest.fixture
 def project(weather_landing: Path, tmp_path: Path) -> Project:
     """Each table was tried before anything had landed; now all has."""
-    project = Project(tmp_path / "project", tmp_path / "landing")
+    project = Project(tmp_path / "project", tmp_path / "landing", QUICKLY)
     project.landing.mkdir()
     for key, keys in TARGETS.items():
         run = project.materialize(key, partitions=f"{keys[0]}...{keys[-1]}")

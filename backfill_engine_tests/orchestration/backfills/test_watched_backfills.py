@@ -15,13 +15,14 @@ from pathlib import Path
 import pytest
 from dagster import DagsterInstance, RunsFilter
 
+from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG
 from backfill_engine.orchestration.runs.run_tags import (
     BACKGROUND_TAG,
     RANGE_END_TAG,
     RANGE_START_TAG,
 )
 from backfill_engine_tests.commands import PROJECT, Project
-from backfill_engine_tests.pipeline.commanding import Line, read_lines, watch
+from backfill_engine_tests.pipeline.commanding import Line, launch, read_lines, watch
 from backfill_engine_tests.pipeline.landing_zone import LandingZone
 from backfill_engine_tests.pipeline.requesting import request
 from backfill_engine_tests.pipeline.running import RAW, list_days
@@ -75,12 +76,13 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path, tmp_path / "landing")
 
 
-def test_a_daily_run_finds_a_place_while_a_backfill_of_several_runs_is_queued(
+def test_a_daily_run_and_an_urgent_backfill_go_before_the_queued_runs_of_another(
     project: Project,
 ) -> None:
     """The limits and priorities of `dagster.yaml` alone bring this about."""
+    urgent = "2013-01-25"
     with DagsterInstance.from_config(project.environment["DAGSTER_HOME"]) as instance:
-        ranges = [list_days(first, first + 4) for first in (1, 7, 13, 19)]
+        ranges = [list_days(*ends) for ends in ((1, 6), (8, 13), (15, 15), (17, 17))]
         request(instance, RAW, days=[day for days in ranges for day in days])
 
         def count_runs() -> Counter[str]:
@@ -89,12 +91,17 @@ def test_a_daily_run_finds_a_place_while_a_backfill_of_several_runs_is_queued(
 
         with run_daemon(project, SECONDS_A_DAY="15"):
             wait_for(lambda: count_runs() == {"STARTED": 2, "QUEUED": 2}, seconds=240)
+            only = ("--select", RAW, "--from", urgent, "--to", urgent)
+            backfill = launch(project, *only, "--priority", "1")
             daily = launch_daily_run(project, instance, "2013-01-31")
             wait_for(lambda: find_status(instance, daily) == "STARTED", seconds=240)
-            assert count_runs() == {"STARTED": 2, "QUEUED": 2}, "it waited for none of them"
-            wait_for(lambda: find_status(instance, daily) == "SUCCESS", seconds=240)
-            wait_for(lambda: count_runs() == {"SUCCESS": 4}, seconds=480)
+            # It waited for none of them, as none has ended.
+            wait_for(lambda: count_runs() == {"STARTED": 2, "QUEUED": 3}, seconds=60)
+            wait_for(lambda: count_runs() == {"SUCCESS": 5}, seconds=480)
+            assert find_status(instance, daily) == "SUCCESS"
         records = instance.get_run_records(RunsFilter(tags={BACKGROUND_TAG: "true"}))
+        by_start = sorted(records, key=lambda record: record.start_time or 0.0)
+        assert by_start[2].dagster_run.tags[BACKFILL_TAG] == backfill, "before what was queued"
         spans = sorted((record.start_time or 0.0, record.end_time or 0.0) for record in records)
         for (_, first_end), (third_start, _) in zip(spans, spans[2:], strict=False):
             assert third_start >= first_end - 0.1, "two of them at once, and never three"
