@@ -212,7 +212,7 @@ def test_the_failing_check_has_the_value_and_the_next_command(
 def show_failure(
     dagster: Dagster, browser: Browser, run: dict, picture: Path, *, height: int
 ) -> str:
-    """Shows the whole message of a failed run; returns the text of the page above the trace."""
+    """Shows the whole message of a failed run; returns its text as far as the trace."""
     browser.open(f"{dagster.address}/runs/{run['runId']}")
     browser.click(FULL_MESSAGE, seconds=120)
     browser.wait_for("//button[text()='Done'] | //button[contains(., 'Done')]")
@@ -220,7 +220,8 @@ def show_failure(
     browser.take_screenshot(picture)
     browser.resize()
     # Of a long message the trace isn't among what the page shows.
-    return browser.read_text().partition("Stack Trace:")[0]
+    _, _, message = browser.read_text().rpartition("dagster._core.definitions.events.Failure: ")
+    return message.partition("Stack Trace:")[0]
 
 
 def test_the_failed_run_says_which_day_why_and_what_to_do_above_the_trace(
@@ -228,8 +229,10 @@ def test_the_failed_run_says_which_day_why_and_what_to_do_above_the_trace(
 ) -> None:
     (run,) = (run for run in read_runs(dagster) if run["status"] == "FAILURE")
     shown = show_failure(dagster, browser, run, pictures / "withheld.png", height=620)
+    assert shown.startswith(
+        "staging/flights: withheld 1 of 5 partitions (the other 4 are published)"
+    )
     for text in (
-        "staging/flights: withheld 1 of 5 partitions (the other 4 are published)",
         f"{SPOILED}: partition_is_stable: drift(distance) = ",
         f"backfill-assets backfill retry {read_tags(run)['dagster/backfill'][:8]}",
         '"accept": [{"check": "partition_is_stable", "reason": "WHY"',

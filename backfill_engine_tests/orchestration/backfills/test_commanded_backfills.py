@@ -30,6 +30,7 @@ OVERLAP, CHANGED = list_days(24, 27), "2013-01-27"
 PARTITIONS = 2 * len(DAYS)
 """Of two tables: enough chunks to be at work yet when a command comes."""
 BY_DAYS = ("--chunk", "days=1")
+BOTH = ("--select", f"{RAW},{STAGING}", "--from", DAYS[0], "--to", DAYS[-1])
 
 
 @pytest.fixture(scope="module")
@@ -70,26 +71,12 @@ def list_statuses(project: Project) -> dict[tuple[str, str], str]:
     return {(status["table"], status["partition"]): status["status"] for status in listed}
 
 
-def test_it_is_paused_goes_on_is_cancelled_and_resumed(
+def test_it_is_cancelled_and_its_rest_is_asked_for_again(
     project: Project, dagster: Dagster, tmp_path: Path
 ) -> None:
-    select = ("--select", f"{RAW},{STAGING}", "--from", DAYS[0], "--to", DAYS[-1])
-    backfill = launch(project, *select, *BY_DAYS, "--reason", "wrong numbers")
+    backfill = launch(project, *BOTH, *BY_DAYS, "--reason", "wrong numbers")
     with watch(project, backfill) as watching:
         wait_until(lambda: list_commits(project, RAW, *DAYS))
-        assert "it ends after the chunk at work" in command(
-            project, "backfill", "pause", backfill, "--reason", "disk"
-        )
-        wait_until(lambda: find_listed(project, backfill)["state"] == "paused")
-        paused_at = len(read_checksums(project, DAYS))
-        assert 0 < paused_at < PARTITIONS
-        assert find_listed(project, backfill)["published"] == paused_at
-        (before_all, *_) = read_lines(project, backfill)
-        assert before_all["state"] in ("requested", "running")
-        assert watching.poll() is None, "what is paused is not over"
-
-        command(project, "backfill", "resume", backfill)
-        wait_until(lambda: len(read_checksums(project, DAYS)) > paused_at)
         asked_at = time.monotonic()
         cancelled = json.loads(command(project, "backfill", "cancel", backfill, "--yes", "--json"))
         assert time.monotonic() - asked_at < 30, "within seconds, of which 3 are the command's"
@@ -98,7 +85,7 @@ def test_it_is_paused_goes_on_is_cancelled_and_resumed(
     # It was inside a chunk, which it may have committed but not recorded yet.
     published = len(read_checksums(project, DAYS))
     recorded = sum(read_lines(project, backfill)[-1]["published"].values())
-    assert paused_at < published < PARTITIONS
+    assert 0 < published < PARTITIONS
     assert published - 1 <= recorded <= published
     assert recorded <= [*list_statuses(project).values()].count("materialized") <= published
 
@@ -111,6 +98,29 @@ def test_it_is_paused_goes_on_is_cancelled_and_resumed(
     assert find_listed(project, resumed["backfill_id"])["state"] == "published"
     expected = run_undisturbed(tmp_path, project.landing, RAW, STAGING, days=DAYS)
     assert read_checksums(project, DAYS) == expected
+
+
+def test_it_is_paused_and_goes_on(project: Project, dagster: Dagster) -> None:
+    def count_commits() -> int:
+        return sum(len(list_commits(project, table, *DAYS)) for table in (RAW, STAGING))
+
+    before = count_commits()
+    backfill = launch(project, *BOTH, *BY_DAYS, "--restart")
+    with watch(project, backfill) as watching:
+        wait_until(lambda: count_commits() > before)
+        assert "it ends after the chunk at work" in command(
+            project, "backfill", "pause", backfill, "--reason", "disk"
+        )
+        wait_until(lambda: find_listed(project, backfill)["state"] == "paused")
+        paused_at = count_commits()
+        assert before < paused_at < before + PARTITIONS
+        (first, *_) = read_lines(project, backfill)
+        assert first["state"] in ("requested", "running")
+        assert watching.poll() is None, "what is paused is not over"
+
+        command(project, "backfill", "resume", backfill)
+        assert watching.wait(timeout=600) == 0
+    assert count_commits() == before + PARTITIONS, "each chunk once"
 
 
 def test_one_for_the_night_begins_once_its_window_opens(project: Project, dagster: Dagster) -> None:
