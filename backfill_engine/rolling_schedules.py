@@ -5,9 +5,11 @@ or changed, however late.
 """
 
 import datetime as dt
+import json
 from collections.abc import Iterator, Sequence
 
 from dagster import (
+    DagsterInstance,
     DefaultScheduleStatus,
     RunRequest,
     RunsFilter,
@@ -117,23 +119,33 @@ def _build_due_schedule(catalog: Catalog, job: RangeJob) -> ScheduleDefinition:
     keys = {table.key for table in job.tables}
     partitions = job.name.removeprefix(catalog.prefix(OF_SENSORS))
 
+    name = catalog.prefix(f"process_due_nightly_{partitions}")
+
     def request_due(context: ScheduleEvaluationContext) -> Iterator[RunRequest | SkipReason]:
-        instance, found = context.instance, find_work(catalog, context, Memory())
+        requested = _read_requested(context.instance, name)
+        tried: dict[str, dict[str, str]] = {}
+        for table, states in requested.values():
+            tried.setdefault(table, {}).update(states)
+        found = find_work(catalog, context, Memory(tried))
         for text in (*found.errors, *found.notices):
             context.log.warning(text)
-        due = [build_work_request(work) for work in found.requested if work.table in keys]
-        # What was withheld is requested again once its input is another one.
-        new = [
-            request
-            for request in due
-            if not instance.get_runs_count(RunsFilter(tags={RUN_KEY_TAG: str(request.run_key)}))
-        ]
-        tried = f"{len(due) - len(new)} ranges were requested before, by the same input"
-        why = (*found.errors, *found.waiting, *found.notices, *found.protected, tried)
-        yield from new or [SkipReason("; ".join(why))]
+        works = [work for work in found.requested if work.table in keys]
+        still_due = {
+            run_key: (table, states)
+            for run_key, (table, states) in requested.items()
+            if found.memory.tried.get(table, {}).keys() & states
+        }
+        new = {work.run_key: (work.table, work.states) for work in works}
+        context.instance.daemon_cursor_storage.set_cursor_values(
+            {name: json.dumps({**still_due, **new})}
+        )
+        why = (*found.errors, *found.waiting, *found.notices, *found.protected)
+        yield from map(build_work_request, works)
+        if not works:
+            yield SkipReason("; ".join(why) or "all is as its input is")
 
     return ScheduleDefinition(
-        name=catalog.prefix(f"process_due_nightly_{partitions}"),
+        name=name,
         job_name=job.name,
         cron_schedule="*/10 2-5 * * *",
         execution_timezone="UTC",
@@ -147,6 +159,20 @@ def _build_due_schedule(catalog: Catalog, job: RangeJob) -> ScheduleDefinition:
             "process_due_partitions, which does the same all day long. Missed nights are caught up."
         ),
     )
+
+
+def _read_requested(instance: DagsterInstance, name: str) -> dict[str, tuple[str, dict[str, str]]]:
+    """Reads what a schedule requested: by run key the table, and of each partition the state.
+
+    What was withheld is requested again once its input is another one. What a look found that no
+    run came of, as a preview in the UI, doesn't count. If it is lost, that is tried once more.
+    """
+    noted = json.loads(instance.daemon_cursor_storage.get_cursor_values({name}).get(name, "{}"))
+    return {
+        run_key: (table, states)
+        for run_key, (table, states) in noted.items()
+        if instance.get_runs_count(RunsFilter(tags={RUN_KEY_TAG: run_key}))
+    }
 
 
 def build_rolling_schedules(catalog: Catalog, jobs: RangeJobs) -> list[ScheduleDefinition]:

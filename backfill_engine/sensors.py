@@ -327,9 +327,9 @@ def find_work(
 
 
 def build_work_request(work: Work, job_name: str | None = None) -> RunRequest:
-    """Builds the request of a run that does what is due; its key says of which input."""
+    """Builds the request of a run that does what is due."""
     return RunRequest(
-        run_key=f"{work.table} {work.first}...{work.last} {work.state}",
+        run_key=work.run_key,
         job_name=job_name,
         asset_selection=[AssetKey.from_user_string(work.table)],
         tags={

@@ -49,6 +49,11 @@ def test_by_night_what_is_due_is_published_layer_after_layer(
     assert describe(raw)[:3] == (RAW, "2013-01-04", "2013-01-04")
     assert not run(pipeline, raw)
     assert RAW not in [describe(request)[0] for request in tick(pipeline).run_requests or []]
+    pipeline.zone.land(["2013-01-05"])
+    for _ in ("a preview, of which no run comes", "a tick"):
+        raw, *_ = tick(pipeline).run_requests or []
+        assert describe(raw)[:3] == (RAW, "2013-01-05", "2013-01-05"), "not with its neighbour"
+    assert run(pipeline, raw)
     pipeline.zone.land(["2013-01-04"])
     raw, *_ = tick(pipeline).run_requests or []
     assert describe(raw)[:3] == (RAW, "2013-01-04", "2013-01-04")

@@ -88,23 +88,29 @@ FEWEST_ROWS_TO_MEDIAN = 0.045
 """The last landing day has only the stragglers of the year: 0.047 of the busiest Wednesday."""
 
 
-def _is_delay(delay: str, actual: str, scheduled: str, known: str) -> str:
-    """Writes the SQL by which a delay is the minutes between two times HHMM, of whichever day.
+def _agree_in_minutes(way: str, known: str, only_warns: str = "") -> Agreement:
+    """Demands that a delay is the minutes between two times HHMM, of whichever day.
 
-    It is null just where `known` is. The history has no time at which a flight is to arrive.
+    It is null just where `known` is. Each flight has a scheduled time; but the history has none of
+    the arrival.
     """
+    delay, actual, scheduled = f"{way}_delay", f"{way}_time", f"sched_{way}_time"
     minutes = [f"({time} div 100 * 60 + {time} % 100)" for time in (actual, scheduled)]
-    return (
-        f"({delay} IS NULL) = ({known} IS NULL) AND ({actual} IS NULL OR {scheduled} IS NOT NULL)"
+    return Agreement(
+        delay,
+        f"({delay} IS NULL) = ({known} IS NULL)"
+        f" AND ({scheduled} IS NOT NULL OR flight_date < DATE '2013-01-01')"
         f" AND coalesce(pmod({minutes[0]} - {minutes[1]} - {delay}, 1440) = 0,"
-        f" {delay} IS NULL OR {scheduled} IS NULL)"
+        f" {delay} IS NULL OR {scheduled} IS NULL)",
+        only_warns=only_warns,
+        meaning=f"the minutes from {scheduled} to {actual}, null just where {known} is",
     )
 
 
-_DELAYS_ARE_MINUTES = (
-    ("dep_delay", _is_delay("dep_delay", "dep_time", "sched_dep_time", "dep_time")),
-    ("arr_delay", _is_delay("arr_delay", "arr_time", "sched_arr_time", "air_time")),
-)
+def _agree_with_times(only_warns: str = "") -> tuple[Agreement, ...]:
+    ways = (("dep", "dep_time"), ("arr", "air_time"))
+    return tuple(_agree_in_minutes(way, known, only_warns) for way, known in ways)
+
 
 CANCELLED_RISE = 0.6
 """Of the nulls in what a cancelled flight lacks: 0.58 above the median in a blizzard."""
@@ -112,7 +118,7 @@ CANCELLED_RISE = 0.6
 STORMS_CANCEL = "a storm may cancel more, and staging withholds nulls that contradict others"
 
 _MAY_BE_NULL = (
-    # The history has neither; a time without the other contradicts `_DELAYS_ARE_MINUTES`.
+    # The history has neither; of other flights `_agree_in_minutes` demands both.
     NullSpike(columns=("arr_time", "sched_arr_time"), rise=1),
     NullSpike(
         columns=("dep_time", "dep_delay", "arr_delay", "air_time"),
@@ -150,10 +156,7 @@ RAW_FLIGHTS = Table(
         Values("minute", 0, 59),
         Values("distance", 1, 12_500),
         *_MAY_BE_NULL,
-        *(
-            Agreement(*delay, only_warns="what landed is kept; staging withholds its flights")
-            for delay in _DELAYS_ARE_MINUTES
-        ),
+        *_agree_with_times(only_warns="what landed is kept; staging withholds its flights"),
     ),
 )
 
@@ -202,7 +205,7 @@ STAGING_FLIGHTS = Table(
         Values("air_time", 1, 1_200),
         # None of the year's flights contradicts itself in these.
         Agreement("sched_dep_time", "sched_dep_time <=> hour * 100 + minute"),
-        *(Agreement(*delay) for delay in _DELAYS_ARE_MINUTES),
+        *_agree_with_times(),
         Agreement("tailnum", "dep_time IS NULL OR tailnum IS NOT NULL"),
         # Up to 1 % of a day's are slower or faster; of flights by an hour off, at least 35 %.
         Agreement("air_time", "air_time BETWEEN distance / 9.5D AND distance / 6D + 40", 0.05),

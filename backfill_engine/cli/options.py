@@ -209,7 +209,7 @@ def build_origin() -> Origin:
             words.append(name if value else max(parameter.secondary_opts, key=len))
         else:
             words += [name, str(value)]
-    command = hide_secrets(shlex.join(["backfill-assets", *words]))
+    command = shlex.join(["backfill-assets", *map(hide_secrets, words)])
     return Origin(context.params.get("template_name") or "", find_user(), command=command)
 
 

@@ -11,6 +11,7 @@ from backfill_engine.cli.location import (
     build_partition_reader,
     find_partitions,
     load_catalog,
+    open_instance,
     read_table_log,
     select_tables,
 )
@@ -23,6 +24,7 @@ from backfill_engine.cli.options import (
     MaybeTableKey,
     Select,
     TableKey,
+    build_origin,
     refuse_empty,
 )
 from backfill_engine.cli.terminal import (
@@ -230,13 +232,24 @@ def _reconcile_with_source(
     select: str | None, first: str, last: str
 ) -> "Sequence[ReconciledPartition]":
     from backfill_engine.extras.comparison.job import reconcile_tables
+    from backfill_engine.orchestration.instance.recovered_runs import enter_reconciliation
+    from backfill_engine.orchestration.runs.run_tags import tag_origin
     from backfill_engine.resources import build_lakehouse, build_spark
 
     catalog = load_catalog()
     tables = select_tables(select, first, last)
     with keep_terminal():
         spark, lakehouse = build_spark(catalog), build_lakehouse(catalog.settings)
-        return reconcile_tables(catalog, spark, lakehouse, tables, first=first, last=last)
+        found = reconcile_tables(catalog, spark, lakehouse, tables, first=first, last=last)
+    with open_instance() as instance:
+        enter_reconciliation(
+            instance,
+            catalog.prefix("reconcile"),
+            tag_origin(build_origin()),
+            compared=len(found),
+            different=sum(bool(partition.mismatch) for partition in found),
+        )
+    return found
 
 
 def _check_keys(table: "Table", first: str | None, last: str | None) -> None:

@@ -84,7 +84,7 @@ def promote(
 
     Says what that replaces, and asks. First a canary range is computed, audited and compared, then
     all other partitions, then what reads the table. Nothing changes if a partition is missing,
-    withheld or has other keys, or if it differs by more than the gates and no reason is given.
+    withheld or has other keys, or if it differs by more than the gates and --accept says no why.
     Repeated after a crash, the command finishes.
 
     Exit 1: it is not served, or, with --dry-run, would not be.
@@ -94,9 +94,7 @@ def promote(
     # The job's configuration has the names of the command's parameters.
     given: dict[str, Any] = {**context.params, "canary": _split_range(canary) if canary else []}
     del given["served"]
-    promotion = run_promotion(find_served_table(served), **given)
-    if not (promotion.is_served or promotion.may_go):
-        raise typer.Exit(1)
+    run_promotion(find_served_table(served), **given)
 
 
 @app.command()
@@ -134,22 +132,18 @@ def retire(
     echo_lines(run_job("retire", "retire_version", config))
 
 
-def run_promotion(
-    served: "Table", *, yes: bool, as_json: bool = False, **config: Any
-) -> "Promotion":
+def run_promotion(served: "Table", *, yes: bool, as_json: bool = False, **config: Any) -> None:
     """Says what a promotion would do, asks, and runs the job `promote` here and now.
 
     Args:
         served: the served table.
         yes: not to ask.
         as_json: how what was found is printed.
-        config: of the job.
-
-    Returns:
-        What it found; where nothing can or need be done, without any run.
+        config: of the job, which doesn't run where nothing can or need be done.
 
     Raises:
         BackfillError: if it can't be, or with the job's own message.
+        Exit: with 1, if it is not served, or, asked only to look, would not be.
     """
     from backfill_engine.cli.job_runs import run_job
     from backfill_engine.extras.versions.promotions import describe_refusal, read_promotion
@@ -170,7 +164,8 @@ def run_promotion(
             promotion_id = run_job("promote", "promote_version", given.model_dump())
             promotion = read_promotion(catalog.warehouse, promotion_id)
     print_answer(promotion, print_promotion, as_json=as_json)
-    return promotion
+    if not (promotion.is_served or promotion.may_go):
+        raise typer.Exit(1)
 
 
 def find_served_table(name: str) -> "Table":
@@ -219,7 +214,7 @@ def print_versions(described: "DescribedTable") -> None:
 
 def print_promotion(promotion: "Promotion") -> None:
     """Prints what stands against a version, and what is served now."""
-    from backfill_engine.extras.versions.promotions import describe_outcome
+    from backfill_engine.extras.versions.promotions import describe_cure, describe_outcome
     from backfill_engine.orchestration.instance.ranges import shorten
 
     for head, reasons in (("missing", promotion.missing), ("beyond the gates", promotion.beyond)):
@@ -228,3 +223,5 @@ def print_promotion(promotion: "Promotion") -> None:
     if promotion.page:
         echo(f"the drift, drawn: {promotion.page}")
     echo(describe_outcome(promotion))
+    if not (promotion.is_served or promotion.may_go):
+        echo(describe_cure(promotion))

@@ -67,6 +67,12 @@ def read_commit_infos(uri: str, *, after: int, up_to: int) -> list[tuple[int, di
         return [(version, info) for version, info in found if info is not None]
 
 
+def read_migration(uri: str, version: int) -> MigrationRecord | None:
+    """Reads the record of the migration that made a version of a table; None if none did."""
+    ((_, info),) = read_commit_infos(uri, after=version - 1, up_to=version)
+    return MigrationRecord.from_json(info.get("userMetadata"))
+
+
 def read_changed_folders(uri: str, version: int, column: str) -> frozenset[str] | None:
     """Reads the folders (their values as text) whose data a commit changed, by its file actions.
 

@@ -317,7 +317,7 @@ class MigrationRecord:
         rows: rows per partition key, before and after.
         checksums: content checksum per partition key, before and after.
         overrides: of protected partitions, why they were rewritten all the same, by key.
-        origin: what is known of `origins.Origin`.
+        features: who asked for it, and why, as `origins.Origin.describe` writes it.
     """
 
     migrated: tuple[str, ...]
@@ -327,7 +327,7 @@ class MigrationRecord:
     rows: Mapping[str, int]
     checksums: Mapping[str, str]
     overrides: Mapping[str, str] = field(default_factory=dict)
-    origin: Mapping[str, str] = field(default_factory=dict)
+    features: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Writes it as one line of JSON."""

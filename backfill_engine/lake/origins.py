@@ -8,8 +8,10 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 _ORIGIN = "origin"
-_URL = re.compile(r"(\w+://)(?:\S*@)?(\S*)")
-_PARAMETER = re.compile(r"([?&;][^=&;\s]*=)[^&;\s'\"]*")
+# A name with a password, which may hold anything; or a name alone, which of Azure is a container.
+_USER = r"(?:[^\s/:@]*:\S*@|(?<!abfs://)(?<!abfss://)(?<!wasb://)(?<!wasbs://)[^\s/@]+@)?"
+_URL = re.compile(rf"(\w+://){_USER}(\S*)")
+_PARAMETER = re.compile(r"([?&;][^=&;\s]*=)(?!…)(?:\{[^}\s]*\}|[^&;\s]*)")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 from backfill_engine.audit_columns import LANDED_FILE, is_reserved
 from backfill_engine.engines.engine import NewTable
 from backfill_engine.errors import TableError
-from backfill_engine.lake.commit_files import read_commit_infos
+from backfill_engine.lake.commit_files import read_migration
 from backfill_engine.lake.commits import MigrationRecord
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.tables.column_types import is_widening, spell_stored_type
@@ -199,14 +199,8 @@ def find_uncompared(log: TableLog) -> tuple[int, MigrationRecord] | None:
         return None
     if newest.version <= int(log.properties.get(MIGRATED, -1)):
         return None
-    record = read_migration(log, newest.version)
+    record = read_migration(log.uri, newest.version)
     return None if record is None else (newest.version, record)
-
-
-def read_migration(log: TableLog, version: int) -> MigrationRecord | None:
-    """Reads the record of the migration that made a version; None if none did."""
-    ((_, info),) = read_commit_infos(log.uri, after=version - 1, up_to=version)
-    return MigrationRecord.from_json(info.get("userMetadata"))
 
 
 _CONSTRAINTS = "delta.constraints."

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from itertools import islice
 
 from backfill_engine.grains.grain import is_in_range
+from backfill_engine.lake.commit_files import read_migration
 from backfill_engine.lake.commits import Commit
 from backfill_engine.lake.origins import UNKNOWN, Origin
-from backfill_engine.lake.stored_declarations import read_migration
 from backfill_engine.lake.table_log import TableLog
 
 
@@ -65,11 +65,10 @@ def _describe(log: TableLog, commit: Commit, first: str | None, last: str | None
     committed_at = commit.committed_at.isoformat(timespec="milliseconds")
     record = commit.record
     if record is None:
-        migration = read_migration(log, commit.version) if commit.is_migration else None
-        run_id, known = (migration.run_id, migration.origin) if migration else (None, {})
-        return Change(
-            commit.version, committed_at, commit.operation, run_id=run_id, origin=Origin(**known)
-        )
+        migration = read_migration(log.uri, commit.version) if commit.is_migration else None
+        run_id, features = (migration.run_id, migration.features) if migration else (None, {})
+        origin = Origin.read(features)
+        return Change(commit.version, committed_at, commit.operation, run_id=run_id, origin=origin)
     keys = sorted(key for key in record.rows if is_in_range(key, first, last))
     if not keys:
         return None

@@ -93,7 +93,7 @@ def migrate_columns(
             rows={key: found.rows for key, found in before.items()},
             checksums={key: found.checksum for key, found in before.items()},
             overrides=overrides,
-            origin=origin.known,
+            features=origin.describe(),
         )
         lock.check()
         rewritten = rewrite_columns(spark, log, changes, record)

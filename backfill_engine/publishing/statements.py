@@ -156,22 +156,13 @@ def read_result(publish: Publish) -> PartitionResult:
     Bounds that were met are not kept.
     """
     record, key, audit = publish.record, publish.key, publish.record.audit
-    remarks = {place: (outcome, bound) for place, outcome, bound in audit.remarks.get(key, ())}
-    findings: dict[Check, tuple[Finding, ...]] = {}
-    for place, value in enumerate(audit.figures.get(key, ())):
-        if isinstance(value, str):
-            continue
-        check, _, rule = audit.rules[place].partition(" ")
-        outcome, bound = remarks.get(place, (Outcome.PASSED, "met when it was published"))
-        finding = Finding(rule, value, bound, Outcome(outcome))
-        findings[Check(check)] = (*findings.get(Check(check), ()), finding)
     accepted = tuple(
         Acceptance(acceptance["check"], acceptance["reason"], (key,))
         for acceptance in audit.accepted
         if acceptance["partition"] == key
     )
     return PartitionResult(
-        Verdict(key, findings, accepted=accepted),
+        Verdict(key, _read_findings(audit, key), accepted=accepted),
         PartitionMeasures(rows=publish.rows, checksum=publish.checksum),
         version=publish.version,
         input_versions=record.input_versions,
@@ -185,7 +176,21 @@ def describe_warnings(publish: Publish) -> str:
     """Describes what a published partition was warned about, by its commit; empty if nothing."""
     if publish.key not in publish.record.audit.remarks:
         return ""
-    return describe_findings(read_result(publish).verdict.warned)
+    findings = _read_findings(publish.record.audit, publish.key)
+    return describe_findings(Verdict(publish.key, findings).warned)
+
+
+def _read_findings(audit: CommitAudit, key: str) -> dict[Check, tuple[Finding, ...]]:
+    remarks = {place: (outcome, bound) for place, outcome, bound in audit.remarks.get(key, ())}
+    findings: dict[Check, tuple[Finding, ...]] = {}
+    for place, value in enumerate(audit.figures.get(key, ())):
+        if isinstance(value, str):
+            continue
+        check, _, rule = audit.rules[place].partition(" ")
+        outcome, bound = remarks.get(place, (Outcome.PASSED, "met when it was published"))
+        finding = Finding(rule, value, bound, Outcome(outcome))
+        findings[Check(check)] = (*findings.get(Check(check), ()), finding)
+    return findings
 
 
 def _name_findings(verdict: Verdict) -> Iterator[tuple[tuple[str, int], Finding]]:

@@ -104,8 +104,8 @@ NULL_SPIKE = FindingName(
 class NullSpike(Rule, check=Check.VALID, kw_only=True):
     """Bounds the rise of the share of nulls in each column above its own: `null_spike(column)`.
 
-    Every table has it, for all columns that may be null and that neither `Nulls` nor another
-    `NullSpike` of the table names.
+    Every table has it, for all columns that may be null, but for those that another `NullSpike` of
+    the table names, and those whose `Nulls` compares them, too, or bounds them as narrowly.
 
     Attributes:
         columns: which it is about; none are all the others.
@@ -149,7 +149,8 @@ class NullSpike(Rule, check=Check.VALID, kw_only=True):
             name, blocking = NULL_SPIKE.of(column), not self.only_warns
             typical = baseline.find_typical_null_share(column)
             if typical.partitions < MIN_PARTITIONS:
-                if baseline.is_lost:
+                # Where others were measured, it is this column that nobody counted before.
+                if baseline.is_lost and baseline.measured < MIN_PARTITIONS:
                     yield subject.without_baseline(name, typical.partitions, blocking=blocking)
                     return
                 continue
@@ -167,11 +168,15 @@ def add_null_spike(rules: Sequence[Rule], nullable: Iterable[str]) -> tuple[Rule
         rules: as declared; a `NullSpike` that names no columns says the bounds of these.
         nullable: the columns that may be null.
     """
-    named = {rule.column for rule in rules if isinstance(rule, Nulls)}
+    general = [rule for rule in rules if isinstance(rule, NullSpike) and not rule.columns]
+    (spike,) = general or (NullSpike(),)
+    bounded = [rule for rule in rules if isinstance(rule, Nulls)]
+    named = {
+        rule.column for rule in bounded if rule.spike is not None or rule.at_most <= spike.rise
+    }
     named.update(name for rule in rules if isinstance(rule, NullSpike) for name in rule.columns)
     others = tuple(name for name in nullable if name not in named)
-    general = [rule for rule in rules if isinstance(rule, NullSpike) and not rule.columns]
-    added = [replace(rule, columns=others) for rule in general or [NullSpike()] if others]
+    added = [replace(spike, columns=others)] if others else []
     return (*added, *(rule for rule in rules if rule not in general))
 
 
@@ -284,12 +289,14 @@ class Agreement(Rule, check=Check.VALID):
         condition: SQL over columns of the row; a row agrees unless it is false.
         at_most: bound of the share of rows that don't, 0 to 1.
         only_warns: why a failure only warns; empty if it withholds.
+        meaning: what the condition demands, in words, where its SQL is hard to read.
     """
 
     column: str
     condition: str
     at_most: float = 0.01
     only_warns: str = ""
+    meaning: str = ""
 
     @property
     def columns_needed(self) -> Mapping[str, Collection[str]]:
@@ -305,7 +312,7 @@ class Agreement(Rule, check=Check.VALID):
         """Judges their share; nothing of a partition without rows."""
         if rows := subject.measured.rows:
             share = subject.measured.figures.get(self.figure, 0) / rows
-            bound = f"at most {self.at_most} of the rows against: {self.condition}"
+            bound = f"at most {self.at_most} of the rows against: {self.meaning or self.condition}"
             bound = add_reason(bound, self.only_warns)
             outcome = Outcome.of(failed=share > self.at_most, blocking=not self.only_warns)
             yield Finding(AGREES.of(self.column), share, bound, outcome)

@@ -19,7 +19,7 @@ FIELDS_ARE_DECLARED = FindingName(
     "fields_are_declared",
     Check.VALID,
     meaning="declared fields that no record has; names those that aren't declared",
-    bound="0; a field that isn't declared is a warning",
+    bound="0; a field that isn't declared is a warning in the run that adds a column for it",
     cure="ask the source what became of them; declare the new ones",
 )
 

@@ -125,6 +125,7 @@ MIN_PARTITIONS = 4
 """With fewer there is no baseline: a median of three is one partition's word."""
 
 _ROWS = "rows"
+_MEASURED = "measured"
 
 
 class Typical(NamedTuple):
@@ -185,6 +186,11 @@ class Baseline:
             _ROWS if peers_of is None else (_ROWS, self._find_peer_group(peers_of))
         )
 
+    @property
+    def measured(self) -> int:
+        """Counts the partitions with rows of which more is known than how many these are."""
+        return len(self._ascending[_MEASURED])
+
     def find_typical_null_share(self, column: str) -> Typical:
         """Finds the median share of nulls in a column, of partitions in which it was measured."""
         return self._find_typical((NULLS, column))
@@ -208,6 +214,8 @@ class Baseline:
             (_ROWS, self._find_peer_group(key)): profile.rows,
             **{(NULLS, name): nulls / profile.rows for name, nulls in profile.nulls.items()},
         }
+        if profile.nulls or profile.histograms:
+            figures[_MEASURED] = 0.0
         for figure, value in figures.items():
             ascending = self._ascending[figure]
             if sign > 0:

@@ -65,14 +65,14 @@ def test_a_migration_that_was_stopped_before_it_was_compared_is_told(
         based_on=0,
         rows={"2013-01-05": 3},
         checksums={"2013-01-05": "0"},
-        origin=Origin("migration", "ann", "hours pass 23").known,
+        features=Origin("migration", "ann", "hours pass 23").describe(),
     )
     write_flights(warehouse)
     write_flights(warehouse, record=record.to_json())
     shown = CliRunner().invoke(app, ["migrate", RAW, "--dry-run"])
     assert shown.output == f"{RAW}: the migration of version 1 was stopped, and is compared first\n"
-    told = CliRunner().invoke(app, ["history", RAW]).output.split()
-    assert {"migration", "killed", "ann:", "hours", "pass", "23"} <= {*told}
+    words = CliRunner().invoke(app, ["history", RAW]).output.split()
+    assert {"migration", "killed", "ann:", "hours", "pass", "23"} <= {*words}
 
 
 def test_a_narrower_type_is_refused(installation: LandingZone, warehouse: Warehouse) -> None:

@@ -84,7 +84,7 @@ def test_each_commit_says_who_asked_why_and_how(story: Project) -> None:
             ),
         }
     )
-    assert plain == {"operation": "materialize"}
+    assert plain == {"operation": "materialize", "by": "ann"}
     run_id = find_run(story, 2)
     ranged_back = f"--from {LAST} --to {LAST} --before {run_id} --yes"
     assert back == {

@@ -42,13 +42,16 @@ def test_what_others_wrote_there_is_no_error(described: Any, expected: Origin) -
     [
         ("see s3://lake/raw/flights, 5 % of dep_delay=0", None),
         ("mailto anna@example.org of a@b", None),
+        ("s3://lake/run@2024/x and abfss://raw@lake.example/flights", None),
+        ("https://secret@example.org/api", "https://example.org/api"),
+        ("sc://h/;token=ab'cd;password={a;b}", "sc://h/;token=…;password=…"),
         (
             "postgresql://ann:p@ss:w0rd/#?@db:5432/air?sslpassword=hush&x=1 is mended",
             "postgresql://db:5432/air?sslpassword=…&x=… is mended",
         ),
         (
             "--spark-remote 'sc://spark:15002/;token=hush'",
-            "--spark-remote 'sc://spark:15002/;token=…'",
+            "--spark-remote 'sc://spark:15002/;token=…",
         ),
     ],
 )

@@ -76,7 +76,7 @@ def _misses_minutes(day: pd.DataFrame, way: str, known: str) -> pd.Series:
     minutes = actual // 100 * 60 + actual % 100 - scheduled // 100 * 60 - scheduled % 100
     delay = day[f"{way}_delay"]
     differs = ((minutes - delay) % 1440 > 0) | (delay.notna() & actual.isna() & scheduled.notna())
-    return (delay.isna() != day[known].isna()) | (actual.notna() & scheduled.isna()) | differs
+    return (delay.isna() != day[known].isna()) | scheduled.isna() | differs
 
 
 def _misses_humidity(day: pd.DataFrame) -> pd.Series:

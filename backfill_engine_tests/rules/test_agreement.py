@@ -30,6 +30,13 @@ def test_the_share_of_rows_that_contradict_themselves(rows, blocking, outcome):
     assert verdict.withheld == (outcome is FAILED)
 
 
+def test_its_bound_says_in_words_what_its_sql_means():
+    rule = Agreement("v", "v = id - n", meaning="the rest")
+    verdict = judge(build_table(rule), PartitionMeasures(rows=100, figures={rule.figure: 5}))
+    finding = find(verdict, Check.VALID, "agrees(v)")
+    assert finding.bound == "at most 0.01 of the rows against: the rest"
+
+
 def test_a_partition_without_rows_contradicts_nothing():
     verdict = judge(build_table(Agreement("v", "v = id")), PartitionMeasures())
     assert "agrees(v)" not in [finding.rule for finding in verdict.findings[Check.VALID]]

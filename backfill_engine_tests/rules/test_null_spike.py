@@ -70,12 +70,12 @@ def test_lost_profiles_are_no_reason_to_pass():
 def test_a_column_with_bounds_of_its_own_is_left_to_them():
     (rule,) = (
         rule
-        for rule in build_table(Nulls("n", 0.9), NullSpike(columns=("v",), rise=1)).all_rules
+        for rule in build_table(Nulls("n", 0.25), NullSpike(columns=("v",), rise=1)).all_rules
         if isinstance(rule, NullSpike) and rule.rise < 1
     )
     assert rule == NullSpike(columns=("d",))
     own = NullSpike(columns=("v",), rise=0.5, only_warns="it swings")
-    found = list_found(Nulls("n", 0.9), own, measures=measure(d=50, n=100, v=61))
+    found = list_found(Nulls("n", 1.0, spike=1.0), own, measures=measure(d=50, n=100, v=61))
     assert [(finding.rule, finding.outcome) for finding in found] == [
         ("null_spike(d)", FAILED),
         ("null_spike(v)", WARNED),
@@ -84,11 +84,22 @@ def test_a_column_with_bounds_of_its_own_is_left_to_them():
 
 
 def test_one_that_names_no_columns_says_the_bounds_of_the_others():
-    rules = build_table(NullSpike(rise=0.5), Nulls("n", 0.9)).all_rules
+    rules = build_table(NullSpike(rise=0.5), Nulls("n", spike=0.1)).all_rules
     assert [rule for rule in rules if isinstance(rule, NullSpike)] == [
         NullSpike(columns=("d", "v"), rise=0.5)
     ]
     assert list_found(NullSpike(rise=1), measures=measure(d=100, n=100, v=100)) == []
+
+
+def test_a_wide_bound_of_all_nulls_leaves_a_spike_to_be_found():
+    found = list_found(Nulls("n", 0.9), measures=measure(n=89))
+    assert [finding.rule for finding in found] == ["null_spike(n)"]
+
+
+def test_a_column_that_was_not_counted_before_is_no_loss_of_history():
+    others = dict.fromkeys(NEIGHBOURS, PartitionProfile(100, {"v": 0}))
+    measures = measure(d=100, n=100, v=0)
+    assert list_found(measures=measures, published=others, is_history_lost=True) == []
 
 
 @pytest.mark.parametrize(

@@ -211,13 +211,17 @@ def describe_outcome(promotion: Promotion) -> str:
 
 def describe_refusal(promotion: Promotion) -> str:
     """Says in a line why a version is not served, and what helps."""
-    if promotion.missing:
-        why, cure = promotion.missing, "publish what is missing, then repeat it"
-    else:
-        why, served = promotion.beyond, promotion.table.rpartition("/")[2]
-        cure = (
-            "if that is right, say why: `backfill-assets version promote "
-            f'{served} {promotion.version} --accept "…"`, or widen the gates'
-        )
-    listed = "; ".join(shorten(why, _IN_A_LINE))
+    listed = "; ".join(shorten(promotion.missing or promotion.beyond, _IN_A_LINE))
+    cure = describe_cure(promotion)
     return f"{describe_outcome(promotion)}, and not {promotion.version}: {listed}: {cure}"
+
+
+def describe_cure(promotion: Promotion) -> str:
+    """Says what helps where a version is not served."""
+    if promotion.missing:
+        return "publish what is missing, then repeat it"
+    served = promotion.table.rpartition("/")[2]
+    return (
+        "if that is right, say why: `backfill-assets version promote "
+        f'{served} {promotion.version} --accept "…"`, or widen the gates'
+    )

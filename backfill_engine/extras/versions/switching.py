@@ -165,6 +165,10 @@ def look_ahead(
     if promotion.is_served or promotion.missing:
         return promotion, ""
     table, keys = switching.log.table, switching.keys
+    if not keys:
+        raise PromotionError(
+            f"nothing is published of {promotion.version}: backfill it, or `adopt` what it holds"
+        )
     words = (
         f"{table.key}: {len(keys)} partitions ({keys[0]} … {keys[-1]}) of {promotion.version} "
         f"replace those of {promotion.before or 'no version'}, in one commit"

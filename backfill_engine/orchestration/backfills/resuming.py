@@ -60,6 +60,7 @@ from backfill_engine.orchestration.runs.run_options import build_asset_config, r
 from backfill_engine.orchestration.runs.run_tags import (
     COMMAND_TAG,
     IN_BACKGROUND,
+    LAUNCHED_BY_TAG,
     LAUNCHED_CODE_TAG,
     OPERATION_TAG,
     PAUSED_TAG,
@@ -82,7 +83,7 @@ RESUMES_TAG = "backfill_assets/resumes"
 _SHOWN_OF_ID = 8
 _UNCHANGED = "withheld, and neither its input nor its code is another one since"
 _WISHES_OF_RUNS = (REASON_TAG, OPERATION_TAG, SPARK_REMOTE_TAG, ENGINE_TAG, "dagster/priority")
-_OF_ONE_LAUNCH = (LAUNCHED_CODE_TAG, COMMAND_TAG)
+_OF_ONE_LAUNCH = (LAUNCHED_CODE_TAG, LAUNCHED_BY_TAG, COMMAND_TAG)
 
 
 @dataclass(frozen=True)

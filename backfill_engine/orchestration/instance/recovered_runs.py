@@ -5,7 +5,7 @@ shows a partition as failed where a failed run had planned to materialize it.
 """
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dagster import (
@@ -17,6 +17,7 @@ from dagster import (
     DagsterInstance,
     DagsterRun,
     DagsterRunStatus,
+    RunRecord,
     RunsFilter,
 )
 
@@ -143,6 +144,21 @@ def note_reconciliation(
     instance.add_run_tags(run_id, tags)
 
 
+def enter_reconciliation(
+    instance: DagsterInstance,
+    job_name: str,
+    tags: Mapping[str, str],
+    *,
+    compared: int,
+    different: int,
+) -> None:
+    """Enters what a person compared in a shell, as a run of the job that does the same."""
+    status = DagsterRunStatus.FAILURE if different else DagsterRunStatus.SUCCESS
+    run = DagsterRun(job_name, status=status, tags=tags)
+    instance.add_run(run)
+    note_reconciliation(instance, run.run_id, compared=compared, different=different)
+
+
 def find_reconciliations(
     instance: DagsterInstance, job_name: str, *, most: int
 ) -> list[Reconciliation]:
@@ -153,16 +169,23 @@ def find_reconciliations(
         records = instance.get_run_records(RunsFilter(job_name=job_name), most, cursor=cursor)
         found += [
             Reconciliation(
-                dt.datetime.fromtimestamp(record.end_time, tz=dt.UTC),
+                _find_end(record),
                 record.dagster_run.run_id,
                 int(record.dagster_run.tags[COMPARED_TAG]),
                 int(record.dagster_run.tags[DIFFERENT_TAG]),
             )
             for record in records
             # Those that failed before they had compared anything have no tag.
-            if record.end_time and DIFFERENT_TAG in record.dagster_run.tags
+            if record.dagster_run.is_finished and DIFFERENT_TAG in record.dagster_run.tags
         ]
         if len(records) < most:
             break
         cursor = records[-1].dagster_run.run_id
     return found[:most]
+
+
+def _find_end(record: RunRecord) -> dt.datetime:
+    """Finds when a run ended; one that was entered later has no times of its own."""
+    if record.end_time is None:
+        return record.create_timestamp
+    return dt.datetime.fromtimestamp(record.end_time, tz=dt.UTC)

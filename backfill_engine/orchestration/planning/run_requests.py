@@ -46,15 +46,21 @@ class Work:
         table: `layer/name`.
         first: first partition key.
         last: last partition key, included.
-        state: hash of the input of all of them, as it is now.
+        states: of each partition, the hash of its input as it is now, and of what is published.
         reason: why, in words.
     """
 
     table: str
     first: str
     last: str
-    state: str
+    states: Mapping[str, str]
     reason: str
+
+    @property
+    def run_key(self) -> str:
+        """Names the run by what it does, of which input."""
+        state = hash_states(f"{key} {state}" for key, state in self.states.items())
+        return f"{self.table} {self.first}...{self.last} {state}"
 
     @property
     def operation(self) -> str:
@@ -224,7 +230,7 @@ def _divide(
                 asset_key.to_user_string(),
                 first,
                 last,
-                hash_states(f"{key} {partition.state}" for key, partition in inside.items()),
+                {key: partition.state for key, partition in inside.items()},
                 ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items())),
             )
         )

@@ -2,12 +2,10 @@
 
 import logging
 from collections.abc import Sequence
-from itertools import chain
 
 from dagster import DagsterRun
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.grains.grain import is_in_range
 from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
@@ -30,6 +28,7 @@ from backfill_engine.publishing.results import (
     describe_findings,
     list_acceptable,
 )
+from backfill_engine.rules.verdicts import Check
 from backfill_engine.tables.declarations import Table
 
 _LISTED = 50
@@ -129,19 +128,25 @@ def describe_withheld(
 def _build_acceptances(
     catalog: Catalog, run: DagsterRun, table: Table, withheld: Sequence[PartitionResult]
 ) -> list[str]:
-    """Builds the commands that accept what failed, one for each range of partitions."""
-    acceptable = {result.key: found for result in withheld if (found := list_acceptable(result))}
-    commands: list[str] = []
-    for first, last in find_ranges(find_partitions_def(table), acceptable):
-        inside = {key: acceptable[key] for key in acceptable if is_in_range(key, first, last)}
-        checks = {
-            check.value: [key for key, found in inside.items() if check in found]
-            for check in chain.from_iterable(inside.values())
-        }
-        partial = {check: keys if len(keys) < len(inside) else [] for check, keys in checks.items()}
-        config = build_acceptance_config(run, find_asset_key(table), partial)
-        commands.append(build_command(catalog, [table.key], first, last, config))
-    return shorten(commands, _ACCEPTANCES_LISTED)
+    """Builds the commands that accept what failed: one for each range that failed the same."""
+    partitions_def, asset_key = find_partitions_def(table), find_asset_key(table)
+    by_checks: dict[tuple[Check, ...], list[str]] = {}
+    for result in withheld:
+        if checks := list_acceptable(result):
+            by_checks.setdefault(tuple(checks), []).append(result.key)
+    ranges = sorted(
+        (*ends, checks)
+        for checks, keys in by_checks.items()
+        for ends in find_ranges(partitions_def, keys)
+    )
+    commands = [
+        build_command(
+            catalog, [table.key], first, last, build_acceptance_config(run, asset_key, checks)
+        )
+        for first, last, checks in ranges[:_ACCEPTANCES_LISTED]
+    ]
+    rest = len(ranges) - len(commands)
+    return [*commands, *([f"and {rest} more"] if rest else [])]
 
 
 def _describe_not_due(results: Sequence[PartitionResult]) -> tuple[list[str], str]:

@@ -5,6 +5,7 @@ configuration of its own in every way of starting it. The configuration wins.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -13,9 +14,11 @@ from pydantic import Field, ValidationError
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import SettingsError
+from backfill_engine.lake.origins import Origin, find_user
 from backfill_engine.lake.whole_files import check_file_name
 from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG, find_run_assets
 from backfill_engine.orchestration.instance.own_runs import TAG_PREFIX
+from backfill_engine.orchestration.instance.partition_definitions import find_asset_key
 from backfill_engine.orchestration.runs.option_declarations import (
     PaceOptions,
     RowOptions,
@@ -34,6 +37,9 @@ from backfill_engine.publishing.write_modes.choosing import ModeName, choose_opt
 from backfill_engine.publishing.write_modes.options import WriteOptions
 from backfill_engine.rules.verdicts import Acceptance, Check
 from backfill_engine.tables.declarations import Table
+
+_TO_FILL_IN = "WHY"
+"""Stands for the reason in the commands that are shown."""
 
 
 class AcceptanceConfig(Config):
@@ -63,7 +69,7 @@ class PublishConfig(Config, RunOptions):
         """Checks the acceptances and freezes them.
 
         Raises:
-            SettingsError: for a check that doesn't exist or an empty reason.
+            SettingsError: for a check that doesn't exist, or a reason that nobody filled in.
         """
         acceptable = [check.value for check in (Check.COMPLETE, Check.VALID, Check.STABLE)]
         for accepted in self.accept:
@@ -71,8 +77,10 @@ class PublishConfig(Config, RunOptions):
                 raise SettingsError(
                     f"can't accept {accepted.check}: name one of {', '.join(acceptable)}"
                 )
-            if not accepted.reason.strip():
-                raise SettingsError(f"accepting {accepted.check} needs a reason")
+            if accepted.reason.strip() in ("", _TO_FILL_IN):
+                raise SettingsError(
+                    f"accepting {accepted.check} needs a reason: say it in place of {_TO_FILL_IN}"
+                )
         return tuple(
             Acceptance(accepted.check, accepted.reason, tuple(accepted.partitions) or None)
             for accepted in self.accept
@@ -140,20 +148,16 @@ def build_asset_config(
 
 
 def build_acceptance_config(
-    run: DagsterRun, key: AssetKey, checks: Mapping[str, Sequence[str]]
+    run: DagsterRun, key: AssetKey, checks: Sequence[Check]
 ) -> dict[str, Any]:
     """Builds a configuration that asks of an asset what a run asked, and accepts failed checks.
 
     Args:
         run: the run.
         key: the asset.
-        checks: what is accepted: by check partitions, or none for all that the configuration is
-            for. Why is for a person to fill in.
+        checks: what is accepted. Why is for a person to fill in.
     """
-    accept = [
-        {"check": check, "reason": "WHY", **({"partitions": [*partitions]} if partitions else {})}
-        for check, partitions in checks.items()
-    ]
+    accept = [{"check": check.value, "reason": _TO_FILL_IN} for check in checks]
     options = read_asset_options(run, key).model_dump(exclude_none=True)
     return _build_config({key: {**options, "accept": accept}})
 
@@ -246,18 +250,27 @@ def build_run(table: Table, config: PublishConfig, run: DagsterRun, *, now: date
     backfill_id = run.tags.get(BACKFILL_TAG) or run.tags.get(CHAIN_TAG)
     if backfill_id:
         check_file_name(backfill_id, f"the tag {BACKFILL_TAG} or {CHAIN_TAG} of the run")
+    given = build_asset_config(run, [find_asset_key(table)], with_acceptances=True)
     return Run(
         run_id=run.run_id,
         started_at=now,
         backfill_id=backfill_id,
         chain_id=find_chain(run),
-        config=run.run_config,
+        config={**run.run_config, **given},
         options=write_options,
         acceptances=config.read_acceptances(),
         saves_watermark=INCREMENTAL_TAG in run.tags if saves_watermark is None else saves_watermark,
         pace=pace,
-        origin=read_origin(run.tags, run.run_config),
+        origin=_find_origin(run),
     )
+
+
+def _find_origin(run: DagsterRun) -> Origin:
+    """Finds who asked for a run; of one that a person makes in a shell, the user of the machine."""
+    origin = read_origin(run.tags, run.run_config)
+    if origin.by or run.remote_job_origin is not None:
+        return origin
+    return replace(origin, by=find_user())
 
 
 def check_whole_run(

@@ -88,7 +88,10 @@ def test_the_reason_is_in_the_events(accepted: Accepted) -> None:
             "can't accept partition_is_fine: name one of partition_is_complete, "
             "partition_is_valid, partition_is_stable",
         ),
-        ({"check": CHECK, "reason": "  "}, "accepting partition_is_stable needs a reason"),
+        (
+            {"check": CHECK, "reason": "  "},
+            "accepting partition_is_stable needs a reason: say it in place of WHY",
+        ),
     ],
 )
 def test_an_unusable_acceptance_fails_the_run_with_nothing_written(
@@ -105,7 +108,7 @@ def test_the_message_has_the_command_that_accepts_the_other_day(accepted: Accept
     title = "Or publish them as they are, with your reason in place of WHY:\n"
     command, *_ = accepted.run.message.partition(title)[2].splitlines()
     *_, ends, _, text = shlex.split(command)
-    (op,) = json.loads(text)["ops"].values()
+    (op,) = json.loads(text.replace("WHY", REASON))["ops"].values()
     pipeline, (first, last) = accepted.pipeline, ends.split("...")
     pipeline.run(STAGING, first=first, last=last, ops={STAGING: op["config"]}).confirm()
     assert NOT_ACCEPTED in pipeline.find_days(STAGING, "MATERIALIZED")

@@ -1,5 +1,6 @@
 """The Launchpad takes options, and refuses wrong ones before a run is made."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from typer.main import get_command
 
 from backfill_engine.cli import app
 from backfill_engine.errors import SettingsError
+from backfill_engine.lake.origins import find_user
 from backfill_engine.orchestration.instance.own_runs import TAG_PREFIX
 from backfill_engine.orchestration.planning.launching import build_launch_tags
 from backfill_engine.orchestration.runs.option_declarations import Launch, RunOptions
@@ -16,13 +18,15 @@ from backfill_engine.orchestration.runs.run_options import (
     PublishConfig,
     build_asset_config,
     build_options_config,
+    build_run,
     read_asset_config,
     read_asset_options,
     read_options,
 )
 from backfill_engine.publishing.write_modes.choosing import WRITE_MODES, ModeName
-from backfill_engine_tests.project import CATALOG, defs
+from backfill_engine_tests.project import CATALOG, STAGING_FLIGHTS, defs
 
+NOW = datetime(2013, 1, 10, tzinfo=UTC)
 STAGING = AssetKey(["staging", "flights"])
 TOLD = {
     "accept": [{"check": "partition_is_stable", "reason": "a strike", "partitions": []}],
@@ -80,6 +84,27 @@ def test_a_variable_in_place_of_a_value_is_refused(monkeypatch: pytest.MonkeyPat
     run = DagsterRun("flights", run_config=build_config(options))
     with pytest.raises(SettingsError, match=r"staging__flights.chunk: .*CHUNK.* write the value"):
         read_asset_config(run, STAGING)
+
+
+def test_options_that_come_by_tags_are_in_the_run_s_configuration():
+    tags = {f"{TAG_PREFIX}chunk": "days=2", f"{TAG_PREFIX}restart": "true"}
+    run = DagsterRun("flights", tags=tags)
+    built = build_run(STAGING_FLIGHTS, PublishConfig(), run, now=NOW)
+    assert built.config == build_config({"chunk": "days=2", "restart": True})
+
+
+@pytest.mark.parametrize(("tags", "by"), [({}, find_user()), ({"user": "ann"}, "ann")])
+def test_a_run_of_a_shell_is_its_users(tags: dict[str, str], by: str):
+    run = DagsterRun("flights", tags=tags)
+    assert build_run(STAGING_FLIGHTS, PublishConfig(), run, now=NOW).origin.by == by
+
+
+@pytest.mark.parametrize("reason", [" ", "WHY"])
+def test_an_acceptance_says_why(reason: str):
+    accept = [{"check": "partition_is_stable", "reason": reason}]
+    run = DagsterRun("flights", run_config=build_config({"accept": accept}))
+    with pytest.raises(SettingsError, match="needs a reason: say it in place of WHY"):
+        read_asset_config(run, STAGING).read_acceptances()
 
 
 @pytest.mark.parametrize("name", RunOptions.model_fields)
