@@ -118,7 +118,6 @@ def _build_schedule(catalog: Catalog, job: RangeJob) -> ScheduleDefinition:
 def _build_due_schedule(catalog: Catalog, job: RangeJob) -> ScheduleDefinition:
     keys = {table.key for table in job.tables}
     partitions = job.name.removeprefix(catalog.prefix(OF_SENSORS))
-
     name = catalog.prefix(f"process_due_nightly_{partitions}")
 
     def request_due(context: ScheduleEvaluationContext) -> Iterator[RunRequest | SkipReason]:

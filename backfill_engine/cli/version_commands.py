@@ -84,7 +84,7 @@ def promote(
 
     Says what that replaces, and asks. First a canary range is computed, audited and compared, then
     all other partitions, then what reads the table. Nothing changes if a partition is missing,
-    withheld or has other keys, or if it differs by more than the gates and --accept says no why.
+    withheld or has other keys, or if it differs by more than the gates and no --accept says why.
     Repeated after a crash, the command finishes.
 
     Exit 1: it is not served, or, with --dry-run, would not be.
