@@ -16,7 +16,7 @@ from backfill_engine_tests.commands import Project
 from backfill_engine_tests.landing_zones import copy_days
 from backfill_engine_tests.spark_cluster import SparkCluster, serve_spark_cluster
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
 
 TABLES = ("raw/flights", "staging/flights", "features/carrier_delays")
 FIRST, LAST = "2013-01-01", "2013-01-02"
@@ -116,7 +116,6 @@ def test_killed_executors_and_a_killed_worker_cost_nothing_but_time(
     assert project.read_checksums() == undisturbed
 
 
-@pytest.mark.by_hand
 def test_a_run_whose_server_is_gone_fails_with_one_line(
     cluster: SparkCluster, project: Project, undisturbed
 ) -> None:
@@ -130,7 +129,6 @@ def test_a_run_whose_server_is_gone_fails_with_one_line(
     assert project.read_checksums().items() <= undisturbed.items(), "half-done"
 
 
-@pytest.mark.by_hand
 def test_the_work_of_a_run_whose_server_started_anew_is_finished_by_the_next(
     cluster: SparkCluster, project: Project, undisturbed
 ) -> None:

@@ -19,7 +19,7 @@ from backfill_engine_tests.pipeline.landing_zone import LandingZone
 from backfill_engine_tests.pipeline.running import RAW, STAGING, list_days
 from backfill_engine_tests.servers import serve
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.by_hand, pytest.mark.timeout(1800)]
 
 DAYS = list_days(1, 6)
 TABLES = (RAW, STAGING)

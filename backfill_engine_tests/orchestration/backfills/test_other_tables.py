@@ -21,7 +21,7 @@ from backfill_engine_tests.pipeline.running import RAW, STAGING, list_days
 from backfill_engine_tests.project import RAW_ORDERS, RAW_WEATHER
 from backfill_engine_tests.servers import ask, serve
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.by_hand, pytest.mark.timeout(1800)]
 
 DAYS = list_days(2, 4)
 HOURS = [f"2013-01-02-{hour:02}:00" for hour in range(24)]
