@@ -65,9 +65,10 @@ def pytest_collection_modifyitems(
 
     And with `either_engine` what `make test` runs on Sail alone.
 
-    Of the drills those files come first that have the fewest tests. They take as long as others
-    do, and a process that has one or two tests left is given its next file: at the end that file
-    would wait there while the other process has nothing to do.
+    Of the drills those files come first that have a timeout of their own, as they take longest, and
+    then those with the fewest tests. They take as long as others do, and a process that has one or
+    two tests left is given its next file: at the end that file would wait there while the other
+    process has nothing to do.
     """
     for test in items:
         if isinstance(test, pytest.Function) and (
@@ -83,7 +84,7 @@ def pytest_collection_modifyitems(
     yield
     if not config.getoption("loadscopereorder", default=True):
         tests = Counter(test.path for test in items)
-        items.sort(key=lambda test: tests[test.path])
+        items.sort(key=lambda test: (not test.get_closest_marker("timeout"), tests[test.path]))
 
 
 @pytest.fixture(scope="session", autouse=True)

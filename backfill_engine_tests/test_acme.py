@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 
 from backfill_engine_tests.commands import PROJECT
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 TABLES = ("bronze/readings", "silver/readings", "gold/meter_days")
 BAD_DAY = "2024-01-04"

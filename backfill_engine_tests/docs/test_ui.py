@@ -16,7 +16,7 @@ from backfill_engine_tests.commands import PROJECT, Project
 from backfill_engine_tests.landing_zones import copy_days, double_distances, rewrite_records
 from backfill_engine_tests.servers import Dagster, serve, wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 TABLES = ("raw/flights", "staging/flights", "features/carrier_delays")
 BEFORE = [f"2013-01-{day:02}" for day in range(1, 6)]
