@@ -164,7 +164,7 @@ def run_promotion(served: "Table", *, yes: bool, as_json: bool = False, **config
             promotion_id = run_job("promote", "promote_version", given.model_dump())
             promotion = read_promotion(catalog.warehouse, promotion_id)
     print_answer(promotion, print_promotion, as_json=as_json)
-    if not (promotion.is_served or promotion.may_go):
+    if promotion.is_refused:
         raise typer.Exit(1)
 
 
@@ -223,5 +223,5 @@ def print_promotion(promotion: "Promotion") -> None:
     if promotion.page:
         echo(f"the drift, drawn: {promotion.page}")
     echo(describe_outcome(promotion))
-    if not (promotion.is_served or promotion.may_go):
+    if promotion.is_refused:
         echo(describe_cure(promotion))

@@ -86,6 +86,11 @@ class Promotion:
         """Whether nothing stands against it that nobody has accepted."""
         return not self.missing and (not self.beyond or bool(self.accepted))
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether it is not served, nor may be."""
+        return not (self.is_served or self.may_go)
+
 
 _PROMOTIONS = TypeAdapter(Promotion)
 

@@ -7,7 +7,11 @@ from typing import Any
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import BackfillError
 from backfill_engine.lake.commits import Publish
-from backfill_engine.orchestration.instance.ranges import build_command, build_range_options
+from backfill_engine.orchestration.instance.ranges import (
+    TO_FILL_IN,
+    build_command,
+    build_range_options,
+)
 from backfill_engine.orchestration.planning.planning import Planner
 from backfill_engine.orchestration.status.attempts import Attempt, find_attempts
 from backfill_engine.orchestration.status.partition_statuses import (
@@ -156,7 +160,7 @@ def _find_next(
     elif is_to_run:
         commands.append(build_command(catalog, [table], key, key, {}))
         if status.status == CHANGED:
-            commands.append(f"backfill-assets accept {table} {ends} --reason WHY")
+            commands.append(f"backfill-assets accept {table} {ends} --reason {TO_FILL_IN}")
     elif status.status == MATERIALIZED and attempt is not None and attempt.run_id:
         commands.append(f"backfill-assets history {table} {ends}")
     return commands

@@ -11,6 +11,7 @@ from backfill_engine.orchestration.instance.partition_definitions import (
     find_partitions_def,
 )
 from backfill_engine.orchestration.instance.ranges import (
+    TO_FILL_IN,
     build_command,
     describe_ranges,
     find_ranges,
@@ -113,11 +114,10 @@ def describe_withheld(
     source = " or ".join(read) or "the source"
     chain_id = find_chain(run)[:_SHOWN_OF_ID]
     retry = [f"backfill-assets backfill retry {chain_id}"] if reasons else []
+    accept = f"Or publish them as they are, with your reason in place of {TO_FILL_IN}"
     commands = {
         f"Once {source} is mended, go on with them and what waits for them": retry,
-        "Or publish them as they are, with your reason in place of WHY": _build_acceptances(
-            catalog, run, table, withheld
-        ),
+        accept: _build_acceptances(catalog, run, table, withheld),
         "To go on with what does not depend on them": _build_commands(catalog, run, found),
     }
     return message + "".join(

@@ -10,7 +10,11 @@ from dagster import MarkdownMetadataValue, MetadataValue
 from backfill_engine.catalog import Catalog
 from backfill_engine.escaping import escape_markdown, write_code_block
 from backfill_engine.lake.side_tables import build_quarantine_table, build_withheld_table
-from backfill_engine.orchestration.instance.ranges import build_command, build_range_options
+from backfill_engine.orchestration.instance.ranges import (
+    TO_FILL_IN,
+    build_command,
+    build_range_options,
+)
 from backfill_engine.proof.certificates import Certificate
 from backfill_engine.proof.pages import render_certificate
 from backfill_engine.publishing.results import PartitionResult, describe_failures, list_acceptable
@@ -75,7 +79,8 @@ def _render_withheld(catalog: Catalog, table: Table, result: PartitionResult, ru
 
 def _render_acceptance(table: Table, key: str, checks: Sequence[Check]) -> str:
     accepted = "".join(
-        f"\n        - {{check: {check}, reason: WHY, partitions: ['{key}']}}" for check in checks
+        f"\n        - {{check: {check}, reason: {TO_FILL_IN}, partitions: ['{key}']}}"
+        for check in checks
     )
     op = table.key.replace("/", "__")
     return f"ops:\n  {op}:\n    config:\n      accept:{accepted}"

@@ -19,6 +19,7 @@ from backfill_engine.lake.whole_files import check_file_name
 from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG, find_run_assets
 from backfill_engine.orchestration.instance.own_runs import TAG_PREFIX
 from backfill_engine.orchestration.instance.partition_definitions import find_asset_key
+from backfill_engine.orchestration.instance.ranges import TO_FILL_IN
 from backfill_engine.orchestration.runs.option_declarations import (
     PaceOptions,
     RowOptions,
@@ -37,9 +38,6 @@ from backfill_engine.publishing.write_modes.choosing import ModeName, choose_opt
 from backfill_engine.publishing.write_modes.options import WriteOptions
 from backfill_engine.rules.verdicts import Acceptance, Check
 from backfill_engine.tables.declarations import Table
-
-_TO_FILL_IN = "WHY"
-"""Stands for the reason in the commands that are shown."""
 
 
 class AcceptanceConfig(Config):
@@ -77,9 +75,9 @@ class PublishConfig(Config, RunOptions):
                 raise SettingsError(
                     f"can't accept {accepted.check}: name one of {', '.join(acceptable)}"
                 )
-            if accepted.reason.strip() in ("", _TO_FILL_IN):
+            if accepted.reason.strip() in ("", TO_FILL_IN):
                 raise SettingsError(
-                    f"accepting {accepted.check} needs a reason: say it in place of {_TO_FILL_IN}"
+                    f"accepting {accepted.check} needs a reason: say it in place of {TO_FILL_IN}"
                 )
         return tuple(
             Acceptance(accepted.check, accepted.reason, tuple(accepted.partitions) or None)
@@ -157,7 +155,7 @@ def build_acceptance_config(
         key: the asset.
         checks: what is accepted. Why is for a person to fill in.
     """
-    accept = [{"check": check.value, "reason": _TO_FILL_IN} for check in checks]
+    accept = [{"check": check.value, "reason": TO_FILL_IN} for check in checks]
     options = read_asset_options(run, key).model_dump(exclude_none=True)
     return _build_config({key: {**options, "accept": accept}})
 
