@@ -1,12 +1,13 @@
 """A code location with the keys and partitions of two tables, whose assets only take their time.
 
 What Dagster does of a backfill is so seen without Spark: `SECONDS_A_DAY` says how long each
-partition takes.
+partition takes, and none begins while the file `HELD_BY` is there.
 """
 
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from dagster import (
     AssetExecutionContext,
@@ -44,6 +45,8 @@ def build_slow_asset(table: Table, *upstream: Table) -> AssetsDefinition:
     def take_time(context: AssetExecutionContext) -> Iterator[MaterializeResult]:
         with keep_claim(context.instance, context.run.run_id):
             for key in context.partition_keys:
+                while "HELD_BY" in os.environ and Path(os.environ["HELD_BY"]).exists():
+                    time.sleep(0.2)
                 time.sleep(float(os.environ.get("SECONDS_A_DAY", "1")))
                 context.log_event(AssetMaterialization(context.asset_key, partition=key))
         yield MaterializeResult(metadata=EVENTS_ARE_LOGGED)

@@ -80,7 +80,9 @@ def test_a_daily_run_and_an_urgent_backfill_go_before_the_queued_runs_of_another
     project: Project,
 ) -> None:
     """The limits and priorities of `dagster.yaml` alone bring this about."""
-    urgent = "2013-01-25"
+    urgent, today = "2013-01-25", "2013-01-31"
+    held_by = project.root / "held"
+    held_by.touch()
     with DagsterInstance.from_config(project.environment["DAGSTER_HOME"]) as instance:
         ranges = [list_days(*ends) for ends in ((1, 6), (8, 13), (15, 15), (17, 17))]
         request(instance, RAW, days=[day for days in ranges for day in days])
@@ -89,16 +91,17 @@ def test_a_daily_run_and_an_urgent_backfill_go_before_the_queued_runs_of_another
             runs = instance.get_runs(RunsFilter(tags={BACKGROUND_TAG: "true"}))
             return Counter(run.status.value for run in runs)
 
-        with run_daemon(project, SECONDS_A_DAY="15"):
+        with run_daemon(project, HELD_BY=str(held_by)):
             wait_for(lambda: count_runs() == {"STARTED": 2, "QUEUED": 2}, seconds=240)
             only = ("--select", RAW, "--from", urgent, "--to", urgent)
             backfill = launch(project, *only, "--priority", "1")
-            daily = launch_daily_run(project, instance, "2013-01-31")
+            daily = launch_daily_run(project, instance, today)
             wait_for(lambda: find_status(instance, daily) == "STARTED", seconds=240)
             # It waited for none of them, as none has ended.
-            wait_for(lambda: count_runs() == {"STARTED": 2, "QUEUED": 3}, seconds=60)
+            wait_for(lambda: count_runs() == {"STARTED": 2, "QUEUED": 3}, seconds=240)
+            held_by.unlink()
             wait_for(lambda: count_runs() == {"SUCCESS": 5}, seconds=480)
-            assert find_status(instance, daily) == "SUCCESS"
+            wait_for(lambda: find_status(instance, daily) == "SUCCESS", seconds=240)
         records = instance.get_run_records(RunsFilter(tags={BACKGROUND_TAG: "true"}))
         by_start = sorted(records, key=lambda record: record.start_time or 0.0)
         assert by_start[2].dagster_run.tags[BACKFILL_TAG] == backfill, "before what was queued"
@@ -109,14 +112,13 @@ def test_a_daily_run_and_an_urgent_backfill_go_before_the_queued_runs_of_another
 
 def launch_daily_run(project: Project, instance: DagsterInstance, day: str) -> str:
     """Puts a run of a day into the queue, as a schedule does, and returns its id."""
-    before = {run.run_id for run in instance.get_runs()}
     tags = json.dumps({RANGE_START_TAG: day, RANGE_END_TAG: day})
     location = ("-m", "backfill_engine_tests.pipeline.slow_tables", "-j", "__ASSET_JOB")
     project = replace(project, settings=(("PYTHONPATH", str(PROJECT)),))
     launched = project.run("dagster", "job", "launch", *location, "--tags", tags)
     assert launched.returncode == 0, launched.stdout + launched.stderr
-    (run_id,) = {run.run_id for run in instance.get_runs()} - before
-    return run_id
+    (run,) = instance.get_runs(RunsFilter(tags={RANGE_START_TAG: day}))
+    return run.run_id
 
 
 def find_status(instance: DagsterInstance, run_id: str) -> str:
