@@ -45,7 +45,11 @@ class Acme:
     def run(self, program: str, *arguments: str, cwd: Path | None = None) -> "Ended":
         """A program of the environment, in the project's folder."""
         own = ("BACKFILL_", "SPARK_REMOTE", "DAGSTER_", "PYTHONPATH", "VIRTUAL_ENV")
-        inherited = {name: text for name, text in os.environ.items() if not name.startswith(own)}
+        inherited = {
+            name: text
+            for name, text in os.environ.items()
+            if name == "BACKFILL_ENGINE" or not name.startswith(own)
+        }
         path = f"{self.bin}{os.pathsep}{os.environ['PATH']}"
         return subprocess.run(
             [str(self.bin / program), *arguments],
@@ -108,8 +112,8 @@ def environment(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     lock = ("--no-deps", "--require-hashes", "--requirement", str(PROJECT / "requirements.lock"))
     installs = {
         "locked": (lock, ("--no-deps", str(wheel))),
-        "lowest": (("--constraint", str(root / "lowest.txt"), str(wheel)),),
-        "newest": ((str(wheel),),),
+        "lowest": (("--constraint", str(root / "lowest.txt"), f"{wheel}[sail]"),),
+        "newest": ((f"{wheel}[sail]",),),
     }
     for what in installs[request.param]:
         install = (python, "-m", "pip", "install", "--quiet", *what)

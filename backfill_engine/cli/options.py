@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from backfill_engine.cli.terminal import echo_lines
 from backfill_engine.errors import SettingsError
-from backfill_engine.lake.origins import Origin, find_user, hide_secrets
+from backfill_engine.lake.origins import TO_FILL_IN, Origin, find_user, hide_secrets
 
 try:
     from typer._click.globals import get_current_context
@@ -26,10 +26,12 @@ def refuse_empty(parameter: typer.CallbackParam, value: str | None) -> str | Non
     """Refuses an empty text where an option left out means something else.
 
     Raises:
-        SettingsError: if it is empty.
+        SettingsError: if it is empty, or a reason that nobody filled in.
     """
     if value is not None and value != parameter.default and not value.strip(" ,"):
         raise SettingsError("an option is empty: give it a value, or leave it out")
+    if value == TO_FILL_IN:
+        raise SettingsError(f"say your reason in place of {TO_FILL_IN}")
     return value
 
 
@@ -42,8 +44,11 @@ First = Annotated[str, typer.Option("--from", help="First partition key.")]
 Last = Annotated[str, typer.Option("--to", help="Last partition key, included.")]
 MaybeFirst = Annotated[str | None, typer.Option("--from", help="First partition key.")]
 MaybeLast = Annotated[str | None, typer.Option("--to", help="Last partition key, included.")]
-Reason = Annotated[str, typer.Option(help="Why; it is kept in the records.")]
-Accept = Annotated[str, typer.Option(help="Why it is right though it is beyond the gates.")]
+Reason = Annotated[str, typer.Option(help="Why; it is kept in the records.", callback=refuse_empty)]
+Accept = Annotated[
+    str,
+    typer.Option(help="Why it is right though it is beyond the gates.", callback=refuse_empty),
+]
 MaxPsi = Annotated[
     float | None, typer.Option(min=0, help="Most that a column with a drift rule may drift.")
 ]

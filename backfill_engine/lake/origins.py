@@ -7,6 +7,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+TO_FILL_IN = "WHY"
+"""Stands for a person's reason in the commands that are shown; none that is given."""
+
 _ORIGIN = "origin"
 # A name with a password, which may hold anything; or a name alone, which of Azure is a container.
 _USER = r"(?:[^\s/:@]*:\S*@|(?<!abfs://)(?<!abfss://)(?<!wasb://)(?<!wasbs://)[^\s/@]+@)?"

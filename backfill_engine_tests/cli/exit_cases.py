@@ -27,12 +27,17 @@ EXITS: dict[str, dict[str, int]] = {
         f"raw/flights DAYS --to-version 1 --before {NOBODY}": 2,
         f"raw/flights {REVERSED} --to-version 1": 2,
         f"raw/flights DAYS --before {NOBODY}": 2,
-        "raw/flights DAYS --to-version 99 --yes": 1,
+        "raw/flights DAYS --to-version 99 --yes": 2,
+        "raw/flights DAYS --to-version 1 --reason WHY --yes": 2,
         "raw/flights DAYS --to-version 1": 2,  # nobody answers
         "raw/flights DAYS --to-version 1 --dry-run": 0,
         "serving/carrier_delays": 1,  # nothing is served yet
     },
-    "accept": {"raw/nope DAYS --reason so": 2, f"raw/flights {REVERSED} --reason so": 2},
+    "accept": {
+        "raw/nope DAYS --reason so": 2,
+        f"raw/flights {REVERSED} --reason so": 2,
+        "raw/flights DAYS --reason WHY": 2,
+    },
     "adopt": {"raw/nope": 2, "features/carrier_delays": 1},
     "migrate": {"raw/nope": 2, "features/carrier_delays": 1, "raw/flights --dry-run": 0},
     "recover": {"--select raw/nope": 2, "--dry-run": 0},

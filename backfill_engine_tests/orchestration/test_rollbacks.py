@@ -163,7 +163,7 @@ def test_later_runs_of_the_same_partitions_are_not_undone_without_force(
         ({}, "by the version or by the run to undo: neither is given"),
         ({"to_version": 0, "before_run": "a"}, "by the run to undo: both are given"),
         ({"to_version": 1}, "nothing to undo"),
-        ({"to_version": 99}, "nothing to undo"),
+        ({"to_version": 99}, "raw/flights has no version 99: the newest is 1"),
         ({"before_run": "no-such-run"}, "no run no-such-run has published any of these"),
     ],
 )

@@ -10,9 +10,6 @@ from dagster import MultiPartitionsDefinition, PartitionsDefinition
 from backfill_engine.catalog import Catalog
 from backfill_engine.grains.grain import KEY_PARTS, find_hull
 
-TO_FILL_IN = "WHY"
-"""Stands for a person's reason in the commands that are shown; none that is given."""
-
 
 def find_ranges(partitions_def: PartitionsDefinition, keys: Iterable[str]) -> list[tuple[str, str]]:
     """Finds the fewest ranges that hold exactly `keys`, first and last key of each.

@@ -7,8 +7,8 @@ from typing import Any
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import BackfillError
 from backfill_engine.lake.commits import Publish
+from backfill_engine.lake.origins import TO_FILL_IN
 from backfill_engine.orchestration.instance.ranges import (
-    TO_FILL_IN,
     build_command,
     build_range_options,
 )

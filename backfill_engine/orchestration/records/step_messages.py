@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dagster import DagsterRun
 
 from backfill_engine.catalog import Catalog
+from backfill_engine.lake.origins import TO_FILL_IN
 from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
 )
 from backfill_engine.orchestration.instance.ranges import (
-    TO_FILL_IN,
     build_command,
     describe_ranges,
     find_ranges,

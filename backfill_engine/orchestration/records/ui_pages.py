@@ -9,9 +9,9 @@ from dagster import MarkdownMetadataValue, MetadataValue
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.escaping import escape_markdown, write_code_block
+from backfill_engine.lake.origins import TO_FILL_IN
 from backfill_engine.lake.side_tables import build_quarantine_table, build_withheld_table
 from backfill_engine.orchestration.instance.ranges import (
-    TO_FILL_IN,
     build_command,
     build_range_options,
 )

@@ -14,12 +14,11 @@ from pydantic import Field, ValidationError
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import SettingsError
-from backfill_engine.lake.origins import Origin, find_user
+from backfill_engine.lake.origins import TO_FILL_IN, Origin, find_user
 from backfill_engine.lake.whole_files import check_file_name
 from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG, find_run_assets
 from backfill_engine.orchestration.instance.own_runs import TAG_PREFIX
 from backfill_engine.orchestration.instance.partition_definitions import find_asset_key
-from backfill_engine.orchestration.instance.ranges import TO_FILL_IN
 from backfill_engine.orchestration.runs.option_declarations import (
     PaceOptions,
     RowOptions,
