@@ -36,24 +36,32 @@ attributes:
 
 
 @dataclass(frozen=True)
+class Environment:
+    """Where the wheel is installed: its programs, and the engine that they run on."""
+
+    bin: Path
+    engine: str
+
+
+@dataclass(frozen=True)
 class Acme:
     """A copy of Acme's project, and the environment in which the wheel is installed."""
 
     root: Path
-    bin: Path
+    environment: Environment
 
     def run(self, program: str, *arguments: str, cwd: Path | None = None) -> "Ended":
         """A program of the environment, in the project's folder."""
         own = ("BACKFILL_", "SPARK_REMOTE", "DAGSTER_", "PYTHONPATH", "VIRTUAL_ENV")
-        inherited = {
-            name: text
-            for name, text in os.environ.items()
-            if name == "BACKFILL_ENGINE" or not name.startswith(own)
+        inherited = {name: text for name, text in os.environ.items() if not name.startswith(own)}
+        given = {
+            "PATH": f"{self.environment.bin}{os.pathsep}{os.environ['PATH']}",
+            "DAGSTER_HOME": str(self.root),
+            "BACKFILL_ENGINE": self.environment.engine,
         }
-        path = f"{self.bin}{os.pathsep}{os.environ['PATH']}"
         return subprocess.run(
-            [str(self.bin / program), *arguments],
-            env={**inherited, "PATH": path, "DAGSTER_HOME": str(self.root)},
+            [str(self.environment.bin / program), *arguments],
+            env={**inherited, **given},
             cwd=cwd or self.root,
             capture_output=True,
             text=True,
@@ -94,10 +102,13 @@ def list_lowest() -> list[str]:
 
 
 @pytest.fixture(scope="module", params=["locked"])
-def environment(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty virtual environment, with the wheel and what it depends on; its programs.
+def environment(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Environment:
+    """An empty virtual environment, with the wheel and what it depends on.
 
     Its parameter says in which versions: locked, the lowest, or the newest that the bounds allow.
+    These two have the same Spark as the lock has, and run on Sail.
     """
     root = tmp_path_factory.mktemp("environment")
     build = ("-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation")
@@ -116,13 +127,14 @@ def environment(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
         "newest": ((f"{wheel}[sail]",),),
     }
     for what in installs[request.param]:
-        install = (python, "-m", "pip", "install", "--quiet", *what)
+        # What is imported is compiled then, which is a small part of it.
+        install = (python, "-m", "pip", "install", "--quiet", "--no-compile", *what)
         subprocess.run(install, check=True, timeout=900)
-    return root / "venv" / "bin"
+    return Environment(root / "venv" / "bin", "spark" if request.param == "locked" else "sail")
 
 
 @pytest.fixture(scope="module")
-def acme(environment: Path, tmp_path_factory: pytest.TempPathFactory) -> Acme:
+def acme(environment: Environment, tmp_path_factory: pytest.TempPathFactory) -> Acme:
     """Acme after a range over its three layers, with a day that isn't as it should be."""
     root = tmp_path_factory.mktemp("somewhere") / "acme"
     shutil.copytree(PROJECT / "examples" / "acme", root)
