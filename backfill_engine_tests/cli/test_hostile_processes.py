@@ -68,10 +68,13 @@ def test_a_run_says_it_before_spark_starts(
 def test_the_last_that_a_person_sees_is_what_was_withheld(tmp_path: Path, landing: Path) -> None:
     run = Project(tmp_path, landing).materialize(RAW, partitions=f"{FIRST}...{BAD}")
     assert run.returncode == 1
-    assert run.stderr.endswith(
-        f"\nerror: raw/flights: withheld 1 of 2 partitions (the other 1 are published):\n"
-        f"  {BAD}: partition_is_valid: rejects = 0.04 (at most 0.01 of the records)\n"
-    )
+    told = run.stderr.rpartition("\nerror: ")[2].splitlines()
+    assert told[:2] == [
+        "raw/flights: withheld 1 of 2 partitions (the other 1 are published):",
+        f"  {BAD}: partition_is_valid: rejects = 0.04 (at most 0.01 of the records)",
+    ]
+    heads = [line for line in told[2:] if not line.startswith("  ")]
+    assert [head.split(" ")[0] for head in heads] == ["Once", "Or"], "what to do, and no more"
 
 
 def test_a_full_disk_is_named_before_anything_starts(
@@ -115,7 +118,8 @@ def test_a_disk_that_fills_up_meanwhile_is_named_too(
     assert run.returncode == 1
     last = run.stderr.splitlines()[-1]
     assert last.startswith("error: ")
-    assert last.endswith("No space left on device: the disk is full: make room, then run it again")
+    assert "No space left on device" in last
+    assert last.endswith(": the disk is full: make room, then run it again")
     (small_disk / "filler").unlink()
     again = project.materialize(RAW, partitions=f"{days[0]}...{days[-1]}")
     assert again.returncode == 0, again.stderr

@@ -156,6 +156,7 @@ class Server:
 
 @pytest.mark.slow
 @pytest.mark.by_hand
+@pytest.mark.only_spark
 def test_a_backfill_goes_through_all_services(
     postgres: Postgres, sample_landing: Path, tmp_path: Path
 ) -> None:
