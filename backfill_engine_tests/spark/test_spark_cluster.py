@@ -67,7 +67,7 @@ class RunAtWork:
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
         """Raises AssertionError if the run ends before it is met."""
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while not condition():
             assert self.process.poll() is None, f"ended too early: {self.read()}"
             assert time.monotonic() < deadline
