@@ -104,13 +104,13 @@ def plan_rollback(
     if to_version is None:
         assert before_run is not None
         meant, to_version = log.find_version_before(keys, before_run)
-    if not 0 <= to_version <= log.version:
+    elif not 0 <= to_version <= log.version:
         raise SettingsError(
             f"{table.key} has no version {to_version}: the newest is {log.version}; "
             f"`backfill-assets history {table.key}` lists them"
         )
     later = [commit for commit in log.list_commits_after(to_version) if commit.find_changed(keys)]
-    if not later:
+    if to_version < 0 or not later:
         raise RollbackError(
             f"{table.key}: nothing to undo: no commit after version {to_version} changed these "
             f"partitions (the newest version is {log.version})"
