@@ -68,12 +68,12 @@ def test_a_run_says_it_before_spark_starts(
 def test_the_last_that_a_person_sees_is_what_was_withheld(tmp_path: Path, landing: Path) -> None:
     run = Project(tmp_path, landing).materialize(RAW, partitions=f"{FIRST}...{BAD}")
     assert run.returncode == 1
-    told = run.stderr.rpartition("\nerror: ")[2].splitlines()
-    assert told[:2] == [
+    lines = run.stderr.rpartition("\nerror: ")[2].splitlines()
+    assert lines[:2] == [
         "raw/flights: withheld 1 of 2 partitions (the other 1 are published):",
         f"  {BAD}: partition_is_valid: rejects = 0.04 (at most 0.01 of the records)",
     ]
-    heads = [line for line in told[2:] if not line.startswith("  ")]
+    heads = [line for line in lines[2:] if not line.startswith("  ")]
     assert [head.split(" ")[0] for head in heads] == ["Once", "Or"], "what to do, and no more"
 
 
