@@ -22,11 +22,11 @@ except ImportError:  # before typer 0.2x, which has a copy of its own
     from click import get_current_context
 
 
-def refuse_empty(parameter: typer.CallbackParam, value: str | None) -> str | None:
-    """Refuses an empty text where an option left out means something else.
+def refuse_unsaid(parameter: typer.CallbackParam, value: str | None) -> str | None:
+    """Refuses a text that says nothing, where an option left out means something else.
 
     Raises:
-        SettingsError: if it is empty, or a reason that nobody filled in.
+        SettingsError: if it is empty, or the word that stands for a reason in commands to copy.
     """
     if value is not None and value != parameter.default and not value.strip(" ,"):
         raise SettingsError("an option is empty: give it a value, or leave it out")
@@ -39,15 +39,17 @@ SELECT_HELP = (
     "Tables, comma-separated, as raw/flights; or of Dagster's selection language: "
     'group:staging, key:"raw/*", staging/flights+. Left out: those of pipelines that have begun.'
 )
-Select = Annotated[str | None, typer.Option(help=SELECT_HELP, callback=refuse_empty)]
+Select = Annotated[str | None, typer.Option(help=SELECT_HELP, callback=refuse_unsaid)]
 First = Annotated[str, typer.Option("--from", help="First partition key.")]
 Last = Annotated[str, typer.Option("--to", help="Last partition key, included.")]
 MaybeFirst = Annotated[str | None, typer.Option("--from", help="First partition key.")]
 MaybeLast = Annotated[str | None, typer.Option("--to", help="Last partition key, included.")]
-Reason = Annotated[str, typer.Option(help="Why; it is kept in the records.", callback=refuse_empty)]
+Reason = Annotated[
+    str, typer.Option(help="Why; it is kept in the records.", callback=refuse_unsaid)
+]
 Accept = Annotated[
     str,
-    typer.Option(help="Why it is right though it is beyond the gates.", callback=refuse_empty),
+    typer.Option(help="Why it is right though it is beyond the gates.", callback=refuse_unsaid),
 ]
 MaxPsi = Annotated[
     float | None, typer.Option(min=0, help="Most that a column with a drift rule may drift.")
@@ -55,7 +57,7 @@ MaxPsi = Annotated[
 OverrideProtection = Annotated[
     str | None,
     typer.Option(
-        help="Why protected partitions are to be published all the same.", callback=refuse_empty
+        help="Why protected partitions are to be published all the same.", callback=refuse_unsaid
     ),
 ]
 RequestDownstream = Annotated[
@@ -239,4 +241,4 @@ def _build_option(name: str, field: FieldInfo, group: str | None) -> Any:
     if field.annotation in (bool, bool | None):
         names = f"--{word}" if field.annotation is bool else f"--{word}/--no-{word}"
         return typer.Option(names, help=words, rich_help_panel=group)
-    return typer.Option(f"--{word}", help=words, callback=refuse_empty, rich_help_panel=group)
+    return typer.Option(f"--{word}", help=words, callback=refuse_unsaid, rich_help_panel=group)

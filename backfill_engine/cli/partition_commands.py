@@ -27,7 +27,7 @@ from backfill_engine.cli.options import (
     RequestDownstream,
     TableKey,
     Yes,
-    refuse_empty,
+    refuse_unsaid,
 )
 from backfill_engine.cli.terminal import (
     Grid,
@@ -55,7 +55,7 @@ def recover(
     select: Annotated[
         str | None,
         typer.Option(
-            help="Tables, comma-separated, as raw/flights; all if left out.", callback=refuse_empty
+            help="Tables, comma-separated, as raw/flights; all if left out.", callback=refuse_unsaid
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option(help="Only say what would be recorded.")] = False,
@@ -160,7 +160,7 @@ def accept(
     last: Last,
     accept: Annotated[
         str,
-        typer.Option("--reason", help="Why what they hold now is right.", callback=refuse_empty),
+        typer.Option("--reason", help="Why what they hold now is right.", callback=refuse_unsaid),
     ],
     downstream: RequestDownstream = False,
     override_protection: OverrideProtection = None,
@@ -180,7 +180,7 @@ def accept(
 def adopt(
     table: TableKey,
     reason: Annotated[
-        str, typer.Option(help="Why what it holds is right.", callback=refuse_empty)
+        str, typer.Option(help="Why what it holds is right.", callback=refuse_unsaid)
     ] = "adopted",
     override_protection: OverrideProtection = None,
 ) -> None:
@@ -275,7 +275,7 @@ def protect(
     first: MaybeFirst = None,
     last: MaybeLast = None,
     reason: Annotated[
-        str | None, typer.Option(help="Why; whoever is refused reads it.", callback=refuse_empty)
+        str | None, typer.Option(help="Why; whoever is refused reads it.", callback=refuse_unsaid)
     ] = None,
     lift: Annotated[bool, typer.Option("--lift", help="Lift the protection instead.")] = False,
     show_list: Annotated[

@@ -25,7 +25,7 @@ from backfill_engine.cli.options import (
     Select,
     TableKey,
     build_origin,
-    refuse_empty,
+    refuse_unsaid,
 )
 from backfill_engine.cli.terminal import (
     Grid,
@@ -127,7 +127,7 @@ def reconcile(
     keys: Annotated[
         str | None,
         typer.Option(
-            help="Columns that identify a row of --golden, comma-separated.", callback=refuse_empty
+            help="Columns that identify a row of --golden, comma-separated.", callback=refuse_unsaid
         ),
     ] = None,
     as_json: AsJson = False,

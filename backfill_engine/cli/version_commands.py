@@ -19,7 +19,7 @@ from backfill_engine.cli.options import (
     OverrideProtection,
     Reason,
     Yes,
-    refuse_empty,
+    refuse_unsaid,
 )
 from backfill_engine.cli.terminal import Grid, confirm, echo, echo_lines, print_answer, print_grid
 from backfill_engine.errors import PromotionError, SettingsError, UnknownTableError
@@ -66,7 +66,7 @@ def promote(
     canary: Annotated[
         str | None,
         typer.Option(
-            help="FIRST...LAST, judged before the rest; else the last 7.", callback=refuse_empty
+            help="FIRST...LAST, judged before the rest; else the last 7.", callback=refuse_unsaid
         ),
     ] = None,
     max_psi: MaxPsi = 0.25,

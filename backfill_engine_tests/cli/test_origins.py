@@ -11,7 +11,7 @@ import typer
 from deltalake import DeltaTable
 from typer.testing import CliRunner
 
-from backfill_engine.cli.options import build_origin, refuse_empty
+from backfill_engine.cli.options import build_origin, refuse_unsaid
 from backfill_engine.cli.proof_commands import print_history
 from backfill_engine.lake.origins import Origin
 from backfill_engine.proof.table_history import Change
@@ -189,7 +189,7 @@ def _take_module(module: Annotated[str, typer.Option("-m")] = "") -> None:
 @group.command()
 def retry(
     table: Annotated[str, typer.Argument()],
-    first: Annotated[str | None, typer.Option("--from", callback=refuse_empty)] = None,
+    first: Annotated[str | None, typer.Option("--from", callback=refuse_unsaid)] = None,
     limit: Annotated[int, typer.Option()] = 7,
     keep_going: Annotated[bool | None, typer.Option("--keep-going/--no-keep-going")] = None,
     *,
