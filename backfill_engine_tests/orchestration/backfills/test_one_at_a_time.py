@@ -28,7 +28,11 @@ from backfill_engine_tests.pipeline.landing_zone import LandingZone
 from backfill_engine_tests.pipeline.running import RAW, list_days
 from backfill_engine_tests.servers import serve
 
-pytestmark = [pytest.mark.slow, pytest.mark.by_hand, pytest.mark.timeout(1800)]
+# Runs on Sail are too short to overlap.
+pytestmark = [
+    *(pytest.mark.slow, pytest.mark.by_hand, pytest.mark.only_spark),
+    pytest.mark.timeout(1800),
+]
 
 ASSET = AssetKey.from_user_string(RAW)
 # Published days lie between them, so each is a run of its own.
@@ -84,9 +88,12 @@ def test_runs_of_a_backfill_go_one_at_a_time_and_once_each_where_two_could(
     assert len({*limits}) == 1, "what they have in common is what is counted"
     for earlier, later in pairwise(ours):
         assert find_end(earlier) <= find_start(later)
-    # Another run had the other place, and waited for no more than one of them.
+    # Another run had the other place.
     assert f"{AT_MOST_TAG}1" not in other.dagster_run.tags
-    assert find_start(other) < find_start(ours[-1])
+    assert any(
+        find_start(record) < find_end(other) and find_start(other) < find_end(record)
+        for record in ours
+    )
 
     by_day = {day: run.run_id for run in runs for day in (find_run_range(run) or ())}
     assert materialized == {day: [by_day[day]] for day in DAYS}
